@@ -1,0 +1,1 @@
+"""Curation: sources, teacher, verification, filters, decontamination, datasets."""

@@ -1,0 +1,1 @@
+"""Engines turn prompts into completions. `ENGINES` (in `registry.py`) maps each name to how it is built."""

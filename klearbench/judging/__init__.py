@@ -1,0 +1,1 @@
+"""Judging: a completion and its reference answer in, a Verdict out."""

