@@ -140,7 +140,14 @@ def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
 class Run:
     """A process's hold on a run folder: lock, manifest, log. Use it as a context manager."""
 
-    def __init__(self, path: Path, config: Mapping[str, Any], inputs: Mapping[str, str], extends: Sequence[str] = ()):
+    def __init__(
+        self,
+        path: Path,
+        config: Mapping[str, Any],
+        inputs: Mapping[str, str],
+        extends: Sequence[str] = (),
+        about: Mapping[str, Any] | None = None,
+    ) -> None:
         """Open or create a run.
 
         Args:
@@ -148,12 +155,13 @@ class Run:
             config: the resolved configuration.
             inputs: name -> content hash of everything that was read.
             extends: dotted names (with `*` for one part) that a rerun may raise.
+            about: remarks that decide nothing and may change, such as where a model lay.
 
         Raises:
             RunConflict: another configuration, a live owner, or a folder that holds something else.
         """
         self.path = path
-        fresh = manifest(config, inputs)
+        fresh = manifest(config, inputs) | {"about": dict(about or {})}
         if path.exists() and not path.is_dir():
             raise RunConflict(f"{path} is a file; -o needs a folder")
         if path.is_dir() and not (path / "manifest.json").exists():
@@ -199,7 +207,7 @@ def _merge(path: Path, old: dict[str, Any], new: dict[str, Any], extends: Sequen
             continue
         remedy = f"use the same {short}, or another -o"
         raise RunConflict(f"{path} was made with {short} = {was!r}, this command has {now!r}; {remedy}")
-    return {**old, "config": new["config"], "inputs": new["inputs"]}
+    return {**old, **{part: new[part] for part in ("config", "inputs", "about")}}
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

@@ -22,10 +22,11 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One completion to be made: the chat messages and the sample's own seed (64 bits)."""
+    """One completion to be made: the chat messages, the sample's own seed, and its (problem id, sample index)."""
 
     prompt: tuple[Message, ...]
     seed: int
+    place: tuple[str, int] = ("", 0)
 
 
 @dataclass(frozen=True, slots=True)

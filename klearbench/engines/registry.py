@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 from klearbench.engines.base import Engine
 from klearbench.errors import ConfigError, UsageError, unknown_name
 
-
-def _scripted(**options: Any) -> Engine:
-    from klearbench.engines.scripted import ScriptedEngine
-
-    return ScriptedEngine(**options)
-
-
-def _hf(**options: Any) -> Engine:
-    from klearbench.engines.hf import HfEngine
-
-    return HfEngine.load(**options)
-
-
-def _replay(**options: Any) -> Engine:
-    from klearbench.engines.replay import ReplayEngine
-
-    return ReplayEngine(**options)
-
-
-ENGINES: dict[str, Callable[..., Engine]] = {"scripted": _scripted, "hf": _hf, "replay": _replay}
+ENGINES: dict[str, str] = {
+    "hf": "klearbench.engines.hf:load_engine",
+    "scripted": "klearbench.engines.scripted:ScriptedEngine",
+    "replay": "klearbench.engines.replay:ReplayEngine",
+}
+"""Name -> "module:function that builds it", imported only when it is asked for."""
 
 
 def build_engine(name: str, options: Mapping[str, Any]) -> Engine:
@@ -36,19 +23,20 @@ def build_engine(name: str, options: Mapping[str, Any]) -> Engine:
 
     Raises:
         UsageError: unknown engine, or one whose libraries are not installed.
-        ConfigError: an option it doesn't have.
+        ConfigError: an option that it doesn't have.
     """
     if name not in ENGINES:
         raise UsageError(unknown_name("engine", name, ENGINES))
+    module, _, attribute = ENGINES[name].partition(":")
     try:
-        return ENGINES[name](**options)
+        build = getattr(importlib.import_module(module), attribute)
     except ModuleNotFoundError as error:
         raise UsageError(f"engine {name!r} needs the package {error.name!r}: pip install 'klearbench[hf]'") from None
-    except TypeError as error:
-        if "unexpected keyword" not in str(error) or inspect.trace()[-1].function not in (
-            "_scripted",
-            "_hf",
-            "_replay",
-        ):
-            raise
-        raise ConfigError(f"engine {name!r}: {str(error).partition(' ')[2]}") from None
+    parameters = inspect.signature(build).parameters
+    for option in options:
+        if option not in parameters:
+            raise ConfigError(f"engine {name!r}: {unknown_name('option', option, parameters)}")
+    for parameter in parameters.values():
+        if parameter.default is parameter.empty and parameter.name not in options:
+            raise UsageError(f"engine {name!r} needs --{parameter.name.replace('_', '-')}")
+    return cast(Engine, build(**options))

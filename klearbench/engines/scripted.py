@@ -15,7 +15,7 @@ from typing import Any
 from klearbench import __version__
 from klearbench.engines.base import Generation, Request, Sampling
 from klearbench.errors import ConfigError, UsageError
-from klearbench.suites.puzzles import sorting_parts, steps
+from klearbench.suites.puzzles import OPERATORS, sorting_parts, steps
 from klearbench.types import FinishReason
 
 DEFAULT_ERRORS = {"max": 0.2, "min": 0.7, "+": 0.1, "-": 0.3, "sort": 0.4}
@@ -62,7 +62,7 @@ class ScriptedEngine:
         value: int | None = None
         for step in steps(question):
             left = step.left if value is None else value
-            right = next(steps(f"{left} {step.op} {step.right} = ?")).value
+            right = OPERATORS[step.op](left, step.right)
             guessed = rng.random() < self.errors[step.op]
             value = _slip(left, step.op, step.right, right) if guessed else right
             words.append(f"{left} {step.op} {step.right} {'~' if guessed else '='} {value}")

@@ -11,15 +11,12 @@ from klearbench.suites.base import Suite, SuiteInfo
 from klearbench.suites.files import load_math_file
 from klearbench.suites.lookup import data_file
 
+FILE = "hmmt25.jsonl"
 _RULES = {"hmmt25-10": "set"}  # both roots of a quadratic: the order does not matter
 
 
 def _load(data_dir: Path | None) -> Suite:
-    return load_math_file(data_file("hmmt25", "hmmt25.jsonl", data_dir), "hmmt25", rules=_RULES, count=30)
+    return load_math_file(data_file("hmmt25", FILE, data_dir), "hmmt25", rules=_RULES, count=30)
 
 
-INFOS = (
-    SuiteInfo(
-        "hmmt25", "HMMT February 2025", 30, "Harvard-MIT Math Tournament", "HMMT; not shipped", "hmmt25.jsonl", _load
-    ),
-)
+INFOS = (SuiteInfo("hmmt25", "HMMT February 2025", 30, "Harvard-MIT Math Tournament", "not shipped", FILE, _load),)

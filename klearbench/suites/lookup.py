@@ -23,7 +23,5 @@ def data_file(suite: str, file: str, data_dir: Path | None) -> Path:
         raise UsageError(f"suite {suite!r} needs {file}: name its folder by --data-dir DIR or KLEARBENCH_DATA=DIR")
     path = folder / file
     if not path.is_file():
-        raise DataError(
-            path, f"no such file; suite {suite!r} reads it (--data-dir or KLEARBENCH_DATA names the folder)"
-        )
+        raise DataError(path, f"no such file; suite {suite!r} reads it (its folder: --data-dir or KLEARBENCH_DATA)")
     return path

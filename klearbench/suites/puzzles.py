@@ -23,7 +23,7 @@ from klearbench.types import Answer, Kind, Problem
 
 TEST_SEED = 20250812
 TEST_COUNT = 200
-_OPERATORS: dict[str, Callable[[int, int], int]] = {
+OPERATORS: dict[str, Callable[[int, int], int]] = {
     "max": max,
     "min": min,
     "+": lambda a, b: a + b,
@@ -46,7 +46,7 @@ def steps(question: str) -> Iterator[Step]:
     words = question.removesuffix(" = ?").split()
     value = int(words[0])
     for op, right in zip(words[1::2], map(int, words[2::2]), strict=True):
-        result = _OPERATORS[op](value, right)
+        result = OPERATORS[op](value, right)
         yield Step(value, op, right, result)
         value = result
 

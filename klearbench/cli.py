@@ -1,0 +1,211 @@
+"""klearbench's command line: parse, call, print. Everything heavy is imported inside the command that needs it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from klearbench import __version__
+from klearbench.clitools import run_cli
+
+_OUT_FOLDER = click.Path(path_type=Path, file_okay=True)
+_FOLDER = click.Path(path_type=Path)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="klearbench")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error (anywhere on the line).")
+def cli(debug: bool) -> None:
+    """Evaluate reasoning models, curate their training data, gate their checkpoints.
+
+    Exit codes: 0 ok, 1 the gate failed (regress), 2 usage or bad input, 3 not comparable or incomplete,
+    70 our own crash, 130 Ctrl-C, 143 SIGTERM. An interrupted command is finished by running it again.
+    """
+
+
+@cli.command()
+@click.option("--data-dir", type=_FOLDER, help="Where benchmark files lie (default: KLEARBENCH_DATA).")
+def suites(data_dir: Path | None) -> None:
+    """List the suites: problems, source, licence, and whether their data is here.
+
+    \b
+    Example:
+      klearbench suites --data-dir ~/benchmarks
+    """
+    from klearbench.doctor import suite_lines
+
+    for line in suite_lines(data_dir):
+        click.echo(line)
+
+
+@cli.command()
+@click.option("--data-dir", type=_FOLDER, help="Where benchmark files lie (default: KLEARBENCH_DATA).")
+def doctor(data_dir: Path | None) -> None:
+    """Say what works on this machine, with a remedy for what does not."""
+    from klearbench.doctor import doctor_lines
+
+    for line in doctor_lines(data_dir):
+        click.echo(line)
+
+
+@cli.command("eval")
+@click.option("--suite", "suite_names", multiple=True, required=True, help="Suite or suite file; repeatable.")
+@click.option("--model", help="Model folder or hub name (hf), completions file (replay).")
+@click.option("--engine", "engine_name", default="hf", show_default=True, help="hf, scripted or replay.")
+@click.option("--samples", default=1, show_default=True, type=click.IntRange(1), help="Samples a problem: k of avg@k.")
+@click.option("--temperature", default=0.6, show_default=True, type=click.FloatRange(0), help="0 is greedy.")
+@click.option("--top-p", default=0.95, show_default=True, type=click.FloatRange(0, 1, min_open=True), help="1 is off.")
+@click.option("--top-k", default=0, show_default=True, type=click.IntRange(0), help="0 is off.")
+@click.option("--max-tokens", default=32768, show_default=True, type=click.IntRange(1), help="New tokens a sample.")
+@click.option("--seed", default=0, show_default=True, help="Every sample's own seed is a hash of this and its place.")
+@click.option("--limit", type=click.IntRange(1), help="Only the first N problems of each suite.")
+@click.option("--rope-scaling", help="Stretch the context, as yarn:2.5 (hf).")
+@click.option("--chat-template", help="'plain' or a Jinja file (hf; default: the tokenizer's own).")
+@click.option("--batch-size", type=click.IntRange(1), help="Sequences an engine call.")
+@click.option("--dtype", help="auto, float32, bfloat16 or float16 (hf).")
+@click.option("--math-judge", default="strict", show_default=True, type=click.Choice(["strict", "math-verify"]))
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Judge processes.")
+@click.option("--data-dir", type=_FOLDER, help="Where benchmark files lie (default: KLEARBENCH_DATA).")
+@click.option("--allow-partial", is_flag=True, help="Accept a run with judge errors or missing samples.")
+@click.option("-o", "--out", type=_OUT_FOLDER, help="Run folder (default: runs/MODEL-SUITES).")
+def eval_command(suite_names: tuple[str, ...], out: Path | None, data_dir: Path | None, **flags: Any) -> None:
+    """Score a model: sample, judge, score, report. The same command resumes; more --samples extend.
+
+    \b
+    Examples:
+      klearbench eval --suite puzzles --engine scripted --samples 8 -o runs/teacher
+      klearbench eval --suite aime24 --data-dir DATA --model MODEL --samples 64 -o runs/aime24
+    """
+    from klearbench.engines.base import Sampling
+    from klearbench.engines.registry import build_engine
+    from klearbench.evaluate import EvalOptions, evaluate
+    from klearbench.reports.text import score_lines
+    from klearbench.suites.registry import load_suite
+
+    loaded = [load_suite(name, data_dir) for name in dict.fromkeys(suite_names)]
+    named = ("model", "rope_scaling", "chat_template", "batch_size", "dtype")
+    engine = build_engine(flags["engine_name"], {k: flags[k] for k in named if flags[k] is not None})
+    if getattr(engine, "no_template", False):
+        click.echo("note: the tokenizer has no chat template; prompts are plain text (--chat-template plain)", err=True)
+    options = EvalOptions(
+        samples=flags["samples"],
+        limit=flags["limit"],
+        seed=flags["seed"],
+        sampling=Sampling(flags["temperature"], flags["top_p"], flags["top_k"], flags["max_tokens"]),
+        math_judge=flags["math_judge"],
+        judge_workers=flags["workers"],
+        allow_partial=flags["allow_partial"],
+    )
+    folder = out or Path("runs") / _run_name(flags["model"] or flags["engine_name"], [s.name for s in loaded])
+    try:
+        scores = evaluate(folder, loaded, engine, options, {"model": flags["model"], "engine": flags["engine_name"]})
+    finally:
+        engine.close()
+    for line in score_lines(scores):
+        click.echo(line)
+    click.echo(f"report: {folder / 'report.html'}")
+
+
+def _run_name(model: str, suite_names: list[str]) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join([Path(model).name, *suite_names]))
+
+
+@cli.command()
+@click.argument("completions", type=_FOLDER)
+@click.option("--problems", type=_FOLDER, required=True, help="JSONL: id, kind, answer, rule.")
+@click.option("--math-judge", default="strict", show_default=True, type=click.Choice(["strict", "math-verify", "both"]))
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Judge processes.")
+@click.option("-o", "--out", type=_FOLDER, required=True, help="Verdicts (JSONL).")
+def judge(completions: Path, problems: Path, math_judge: str, workers: int, out: Path) -> None:
+    """Judge recorded completions. The same command resumes.
+
+    \b
+    Example:
+      klearbench judge completions.jsonl --problems problems.jsonl -o verdicts.jsonl
+    """
+    from klearbench.judging.command import run_judge
+
+    click.echo(run_judge(completions, problems, out, math_judge=math_judge, workers=workers))
+
+
+@cli.command()
+@click.argument("run", type=_FOLDER)
+@click.option("--allow-partial", is_flag=True, help="Accept judge errors or missing samples.")
+def score(run: Path, allow_partial: bool) -> None:
+    """Compute a run's scores and report again from its verdicts, without sampling.
+
+    \b
+    Example:
+      klearbench score runs/aime24
+    """
+    from klearbench.evaluate import rescore
+    from klearbench.reports.text import score_lines
+
+    for line in score_lines(rescore(run, allow_partial=allow_partial)):
+        click.echo(line)
+
+
+@cli.command()
+@click.argument("base", type=_FOLDER)
+@click.argument("candidate", type=_FOLDER)
+@click.option("--max-drop", default=0.0, show_default=True, type=click.FloatRange(0), help="Points of avg@k allowed.")
+@click.option("--confidence", default=0.95, show_default=True, type=click.FloatRange(0.5, 1, max_open=True))
+@click.option("--metric", default="avg@k", show_default=True, type=click.Choice(["avg@k"]))
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def regress(base: Path, candidate: Path, max_drop: float, confidence: float, metric: str, as_json: bool) -> int:
+    """Gate a checkpoint: is CANDIDATE worse than BASE, beyond the noise? Paired by problem.
+
+    Exit 0 fine, 1 regressed, 2 usage, 3 not comparable or incomplete (the differing field is named).
+
+    \b
+    Example:
+      klearbench regress runs/yesterday runs/today --max-drop 1
+    """
+    from klearbench.scoring.regress import run_regress
+
+    return run_regress(base, candidate, max_drop=max_drop, confidence=confidence, metric=metric, as_json=as_json)
+
+
+@cli.command()
+@click.argument("runs", type=_FOLDER, nargs=-1, required=True)
+@click.option("-o", "--out", type=_FOLDER, required=True, help="HTML file.")
+def report(runs: tuple[Path, ...], out: Path) -> None:
+    """Write one self-contained HTML report of one or several runs.
+
+    \b
+    Example:
+      klearbench report runs/sft runs/gppo -o compare.html
+    """
+    from klearbench.reports.html import write_report
+
+    write_report(list(runs), out)
+    click.echo(f"report: {out}")
+
+
+@cli.command()
+@click.argument("recipe", type=_FOLDER)
+@click.option("-o", "--out", type=_OUT_FOLDER, required=True, help="Dataset folder.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a recipe key; repeatable.")
+@click.option("--dry-run", is_flag=True, help="Print the resolved recipe and what it would do.")
+def curate(recipe: Path, out: Path, overrides: tuple[str, ...], dry_run: bool) -> None:
+    """Make a dataset: distill from a teacher, verify, filter, decontaminate, dedup, write Parquet and a card.
+
+    \b
+    Example:
+      klearbench curate recipes/puzzles/curate.yaml -o runs/data --set seed=1
+    """
+    from klearbench.curation.pipeline import curate as run_curation
+
+    run_curation(recipe, out, overrides, dry_run=dry_run, say=click.echo)
+
+
+def main() -> NoReturn:
+    """The console script."""
+    run_cli(cli, "klearbench")
+
+
+if __name__ == "__main__":
+    main()

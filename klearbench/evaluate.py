@@ -1,0 +1,218 @@
+"""The whole evaluation path: suite -> problems -> engine -> samples -> judge -> verdicts -> scores -> report.
+
+Sampling follows a fixed plan of batches: sample 0 of every problem, cut into batches of the engine's size, then sample
+1, and so on. A batch that was interrupted is redone whole, because floating-point results depend on what else is in the
+batch; so a resumed run ends with the same bytes as an undisturbed one. Only what was missing of it is written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from klearbench.engines.base import Engine, Request, Sampling, sample_seed
+from klearbench.errors import DataError, IncompleteError
+from klearbench.faults import fault
+from klearbench.judging.judge import MathJudge, check_golds
+from klearbench.progress import Progress
+from klearbench.reports.html import write_report
+from klearbench.run import Lock, Run, read_manifest
+from klearbench.scoring.metrics import SuiteScore, score_suite
+from klearbench.store import JsonlWriter, dumps, read_records, write_atomic
+from klearbench.suites.base import Suite
+from klearbench.types import Problem, Sample, SampleKey, Status, Verdict, to_row
+
+
+@dataclass(frozen=True, slots=True)
+class EvalOptions:
+    """What is asked of a run. `limit` keeps the first problems of each suite (None: all); `samples` is k of avg@k."""
+
+    samples: int = 1
+    limit: int | None = None
+    seed: int = 0
+    sampling: Sampling = field(default_factory=Sampling)
+    prompt: str = "ours"
+    math_judge: str = "strict"
+    judge_workers: int = 1
+    allow_partial: bool = False
+
+
+Planned = tuple[Problem, int]
+"""A problem and a sample index."""
+
+
+def evaluate(
+    out: Path, suites: Sequence[Suite], engine: Engine, options: EvalOptions, about: dict[str, Any] | None = None
+) -> list[SuiteScore]:
+    """Sample, judge and score; the same call finishes an interrupted run and extends one by more samples or problems.
+
+    Args:
+        out: the run folder.
+        suites: loaded suites.
+        engine: the sampler; the caller closes it.
+        options: how much, with which sampling and judge.
+        about: remarks for the manifest that decide nothing (the model's path).
+
+    Returns:
+        One score a suite.
+
+    Raises:
+        RunConflict: the folder holds a run of another configuration.
+        IncompleteError: judge errors or missing samples, unless `allow_partial`; everything finished is kept.
+    """
+    suites = [replace(s, problems=s.problems[: options.limit]) for s in suites]
+    with MathJudge(mode=options.math_judge, workers=options.judge_workers) as judge:
+        for suite in suites:
+            check_golds((suite.answers[p.id] for p in suite.problems), judge)
+        inputs = {f"suite:{s.name}": s.content_hash for s in suites}
+        config = _config(suites, engine, options, judge)
+        with Run(out, config, inputs, extends=("samples", "limit"), about=about) as run:
+            for suite in suites:
+                _sample_and_judge(run, suite, engine, options, judge)
+            return _score(run, suites, options)
+
+
+def _config(suites: Sequence[Suite], engine: Engine, options: EvalOptions, judge: MathJudge) -> dict[str, Any]:
+    return {
+        "command": "eval",
+        "suites": [suite.name for suite in suites],
+        "samples": options.samples,
+        "limit": options.limit,
+        "seed": options.seed,
+        "sampling": asdict(options.sampling),
+        "prompt": options.prompt,
+        "engine": dict(engine.identity()),
+        "judge": dict(judge.identity()),
+    }
+
+
+def plan_batches(suite: Suite, samples: int, size: int) -> Iterator[list[Planned]]:
+    """The fixed plan: batches never mix sample indices, so that raising `samples` adds batches and changes none."""
+    for index in range(samples):
+        for start in range(0, len(suite.problems), size):
+            yield [(problem, index) for problem in suite.problems[start : start + size]]
+
+
+def _sample_and_judge(run: Run, suite: Suite, engine: Engine, options: EvalOptions, judge: MathJudge) -> None:
+    samples = [s for s in read_records(run.path / "samples.jsonl", Sample) if s.suite == suite.name]
+    judged = _settled_verdicts(run.path / "verdicts.jsonl", suite.name)
+    have = {sample.key for sample in samples}
+    total = len(suite.problems) * options.samples
+    with (
+        JsonlWriter(run.path / "samples.jsonl") as sample_log,
+        JsonlWriter(run.path / "verdicts.jsonl") as verdict_log,
+        Progress(f"eval {suite.name}", total, len(have), "samples") as progress,
+    ):
+        _judge([s for s in samples if s.key not in judged], suite, judge, verdict_log)
+        for number, batch in enumerate(plan_batches(suite, options.samples, engine.batch_size), start=1):
+            missing = {(suite.name, problem.id, index) for problem, index in batch} - have
+            if not missing:
+                continue
+            run.log(f"engine call: {suite.name} batch {number}, {len(batch)} samples, {len(missing)} of them missing")
+            fresh = [s for s in _generate(suite.name, batch, engine, options) if s.key in missing]
+            sample_log.append(*map(to_row, fresh))
+            _judge(fresh, suite, judge, verdict_log)
+            progress.advance(len(fresh))
+
+
+def _settled_verdicts(path: Path, suite: str) -> set[SampleKey]:
+    """The samples that need no judging. Verdicts that were our own fault are taken back, so that a rerun retries them."""
+    verdicts = read_records(path, Verdict)
+    settled = [v for v in verdicts if v.status is not Status.judge_error]
+    if len(settled) < len(verdicts):
+        write_atomic(path, "".join(dumps(to_row(v)) + "\n" for v in settled))
+    return {v.key for v in settled if v.suite == suite}
+
+
+def _generate(suite: str, batch: Sequence[Planned], engine: Engine, options: EvalOptions) -> list[Sample]:
+    fault("engine.call")
+    seeds = [sample_seed(options.seed, suite, problem.id, index) for problem, index in batch]
+    requests = [
+        Request(problem.prompt, seed, (problem.id, index)) for (problem, index), seed in zip(batch, seeds, strict=True)
+    ]
+    made = engine.generate(requests, options.sampling)
+    return [
+        Sample(
+            suite=suite,
+            problem_id=request.place[0],
+            sample_index=request.place[1],
+            seed=request.seed,
+            completion=generation.completion,
+            prompt_tokens=generation.prompt_tokens,
+            completion_tokens=generation.completion_tokens,
+            finish_reason=generation.finish_reason,
+        )
+        for request, generation in zip(requests, made, strict=True)
+    ]
+
+
+def _judge(samples: Sequence[Sample], suite: Suite, judge: MathJudge, log: JsonlWriter) -> None:
+    verdicts = judge.judge([(sample, suite.answers[sample.problem_id]) for sample in samples])
+    log.append(*map(to_row, verdicts))
+
+
+def _score(run: Run, suites: Sequence[Suite], options: EvalOptions) -> list[SuiteScore]:
+    scores = score_run(run.path, {s.name: [p.id for p in s.problems] for s in suites}, options.samples)
+    write_scores(run.path, scores)
+    write_report([run.path], run.path / "report.html")
+    run.log("scored: " + ", ".join(f"{s.suite} {s.avg}" for s in scores))
+    _refuse_incomplete(run.path, scores, options.allow_partial)
+    return scores
+
+
+def _refuse_incomplete(path: Path, scores: Sequence[SuiteScore], allow_partial: bool) -> None:
+    broken = [s for s in scores if not s.complete]
+    if broken and not allow_partial:
+        worst = broken[0]
+        raise IncompleteError(
+            f"{path} is incomplete: {worst.suite} has {worst.judge_errors} judge errors and {worst.missing} missing"
+            f" samples; rerun the same command to finish it, or accept the rest with --allow-partial"
+        )
+
+
+def score_run(path: Path, problems: dict[str, list[str]], samples: int) -> list[SuiteScore]:
+    """The scores of a run folder from its samples and verdicts, one a suite."""
+    all_samples = read_records(path / "samples.jsonl", Sample)
+    all_verdicts = read_records(path / "verdicts.jsonl", Verdict)
+    return [
+        score_suite(
+            name,
+            [s for s in all_samples if s.suite == name],
+            [v for v in all_verdicts if v.suite == name],
+            ids,
+            samples,
+        )
+        for name, ids in problems.items()
+    ]
+
+
+def write_scores(path: Path, scores: Sequence[SuiteScore]) -> None:
+    """scores.json: suite -> its score and everything that was counted."""
+    write_atomic(path / "scores.json", json.dumps({s.suite: asdict(s) for s in scores}, indent=1) + "\n")
+
+
+def rescore(path: Path, *, allow_partial: bool = False) -> list[SuiteScore]:
+    """Scores, scores.json and the report of a finished or interrupted run, again, from its records alone.
+
+    Raises:
+        DataError: no run folder, or a corrupt record.
+        IncompleteError: as `evaluate`.
+    """
+    config = read_manifest(path)["config"]
+    if config.get("command") != "eval":
+        raise DataError(path, f"is a run of {config.get('command')!r}, an evaluation was expected")
+    seen: dict[str, dict[str, None]] = {name: {} for name in config["suites"]}
+    for sample in read_records(path / "samples.jsonl", Sample):
+        seen[sample.suite][sample.problem_id] = None
+    lock = Lock(path / ".lock")
+    try:
+        scores = score_run(path, {name: list(ids) for name, ids in seen.items()}, config["samples"])
+        write_scores(path, scores)
+        write_report([path], path / "report.html")
+    finally:
+        lock.release()
+    _refuse_incomplete(path, scores, allow_partial)
+    return scores

@@ -1,0 +1,254 @@
+"""From verdicts to scores: pure functions of records, and the shape of `scores.json`.
+
+A sample is right when its status is `correct`: a program that passes some of its tests earns no share of a point here.
+What is our fault (`judge_error`, an engine's `error`) is left out of the score, counted, and makes it incomplete.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from klearbench.errors import DataError, UsageError
+from klearbench.run import read_manifest
+from klearbench.scoring.uncertainty import Count, Interval, interval_fixed, interval_problems, mean_share
+from klearbench.store import read_records
+from klearbench.types import FinishReason, Sample, SampleKey, Status, Verdict, by_problem
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemScore:
+    """One problem's samples: right, judged (without judge and engine errors), truncated."""
+
+    problem_id: str
+    right: int
+    judged: int
+    truncated: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Completion lengths in tokens; percentiles by nearest rank."""
+
+    mean: float
+    p10: int
+    p50: int
+    p90: int
+    p99: int
+    max: int
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteScore:
+    """The score of one suite. None stands where there is none: nothing was judged, or the metric does not apply.
+
+    Attributes:
+        k, problems: samples asked of each problem; number of problems asked.
+        avg, pass_at_k, maj_at_k: points, 0..100. `maj_at_k` is None for code.
+        interval: 95 % interval of avg, samples within fixed problems; `interval_problems`: problems resampled.
+        counts: samples by status, every status named; samples whose engine failed are in `engine_errors` alone.
+        judged: samples with a verdict that is not our fault.
+        truncated_share: truncated / judged, 0..1.
+        missing: samples asked for without a verdict. `complete`: nothing missing and no error of ours.
+        at_limit, limit_but_right: samples that ran into the token limit, and those of them that are right all the same.
+    """
+
+    suite: str
+    k: int
+    problems: int
+    avg: float | None
+    interval: Interval | None
+    interval_problems: Interval | None
+    pass_at_k: float | None
+    maj_at_k: float | None
+    counts: Mapping[str, int]
+    judged: int
+    truncated_share: float | None
+    judge_errors: int
+    engine_errors: int
+    missing: int
+    complete: bool
+    at_limit: int
+    limit_but_right: int
+    tokens: Tokens | None
+    per_problem: tuple[ProblemScore, ...]
+
+
+def pass_at_k(n: int, right: int, k: int) -> float:
+    """Chance that at least one of k samples drawn without repetition from n (`right` of them right) is right, 0..1.
+
+    Unbiased: 1 - C(n - right, k) / C(n, k) (Chen et al. 2021, arXiv 2107.03374, eq. 1).
+
+    Raises:
+        ValueError: not 1 <= k <= n, or not 0 <= right <= n.
+    """
+    if not (1 <= k <= n and 0 <= right <= n):
+        raise ValueError(f"pass@k of n={n}, right={right}, k={k} (needed: 1 <= k <= n and 0 <= right <= n)")
+    return 1 - math.comb(n - right, k) / math.comb(n, k)
+
+
+def maj_at_k(verdicts: Sequence[Verdict]) -> bool:
+    """Whether the majority's answer of one problem is right.
+
+    Samples without an extracted answer do not vote. Answers are compared as stripped text, so two spellings of one
+    value are two candidates. A tie goes to the answer that appears first in the order of the sample index.
+    """
+    votes = Counter(v.extracted.strip() for v in verdicts if v.extracted is not None)
+    if not votes:
+        return False
+    winner = votes.most_common(1)[0][0]  # equal counts keep the order of first appearance
+    return next(v for v in verdicts if (v.extracted or "").strip() == winner).status is Status.correct
+
+
+def score_suite(
+    suite: str, samples: Iterable[Sample], verdicts: Iterable[Verdict], problem_ids: Sequence[str], k: int
+) -> SuiteScore:
+    """The score of one suite; records of other suites, other problems or an index of k and above are ignored.
+
+    Args:
+        suite: its name in the records.
+        samples, verdicts: records in any order; a verdict may come without its sample (no token counts then).
+        problem_ids: every problem that was asked.
+        k: samples asked of each problem.
+
+    Raises:
+        UsageError: two samples or two verdicts of the same problem and index.
+    """
+    wanted = {(suite, problem, index) for problem in problem_ids for index in range(k)}
+    found = _unique((s for s in samples if s.key in wanted), "sample")
+    failed = {key for key, sample in found.items() if sample.finish_reason is FinishReason.error}
+    said = {key: v for key, v in _unique((v for v in verdicts if v.key in wanted), "verdict").items()
+            if key not in failed}  # fmt: skip
+    judged = {key: v for key, v in said.items() if v.status is not Status.judge_error}
+    groups = by_problem(list(judged.values()))
+    rows = tuple(_problem_score(problem, groups.get(problem, [])) for problem in problem_ids)
+    counts = [Count(row.right, row.judged) for row in rows if row.judged]
+    by_status = Counter(v.status.value for v in said.values())
+    at_limit = [key for key in judged if key in found and found[key].finish_reason is FinishReason.length]
+    missing = len(wanted) - len(said) - len(failed)
+    judge_errors = by_status[Status.judge_error]
+    code = any(v.total is not None for v in judged.values())
+    return SuiteScore(
+        suite=suite,
+        k=k,
+        problems=len(problem_ids),
+        avg=100 * mean_share(counts) if counts else None,
+        interval=interval_fixed(counts),
+        interval_problems=interval_problems(counts),
+        pass_at_k=_points([pass_at_k(c.judged, c.right, min(k, c.judged)) for c in counts]),
+        maj_at_k=None if code else _points([float(maj_at_k(group)) for group in groups.values()]),
+        counts={status.value: by_status[status.value] for status in Status},
+        judged=len(judged),
+        truncated_share=by_status[Status.truncated] / len(judged) if judged else None,
+        judge_errors=judge_errors,
+        engine_errors=len(failed),
+        missing=missing,
+        complete=bool(judged) and not (missing or judge_errors or failed),
+        at_limit=len(at_limit),
+        limit_but_right=sum(judged[key].status is Status.correct for key in at_limit),
+        tokens=_tokens([s.completion_tokens for key, s in found.items() if key not in failed]),
+        per_problem=rows,
+    )
+
+
+R = TypeVar("R", Sample, Verdict)
+
+
+def _unique(records: Iterable[R], what: str) -> dict[SampleKey, R]:
+    found: dict[SampleKey, R] = {}
+    for record in records:
+        if record.key in found:
+            suite, problem, index = record.key
+            raise UsageError(f"two {what}s of problem {problem!r}, sample {index} in suite {suite!r}; keep one of them")
+        found[record.key] = record
+    return found
+
+
+def _problem_score(problem_id: str, judged: Sequence[Verdict]) -> ProblemScore:
+    by_status = Counter(v.status for v in judged)
+    return ProblemScore(problem_id, by_status[Status.correct], len(judged), by_status[Status.truncated])
+
+
+def _points(shares: Sequence[float]) -> float | None:
+    return 100 * sum(shares) / len(shares) if shares else None
+
+
+def _tokens(lengths: Sequence[int]) -> Tokens | None:
+    if not lengths:
+        return None
+    ordered = sorted(lengths)
+
+    def rank(percent: int) -> int:
+        return ordered[max(0, math.ceil(percent * len(ordered) / 100) - 1)]
+
+    return Tokens(sum(ordered) / len(ordered), rank(10), rank(50), rank(90), rank(99), ordered[-1])
+
+
+def scores_json(scores: Iterable[SuiteScore], config: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of `scores.json`. `samples` and `limit` tell scores of an earlier, smaller run from current ones."""
+    return {
+        "format": 1,
+        "samples": config["samples"],
+        "limit": config.get("limit"),
+        "suites": {score.suite: asdict(score) for score in scores},
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class EvalRun:
+    """A run folder of `klearbench eval`, read. `finished`: its scores.json is there and belongs to this configuration.
+
+    `scores` (by suite) are worked out again from the records, never copied from scores.json.
+    """
+
+    path: Path
+    manifest: Mapping[str, Any]
+    samples: Sequence[Sample]
+    verdicts: Sequence[Verdict]
+    scores: Mapping[str, SuiteScore]
+    finished: bool
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        config: Mapping[str, Any] = self.manifest["config"]
+        return config
+
+
+def read_eval(path: Path) -> EvalRun:
+    """Read a run folder and score it. The problems are those of scores.json and those that the records name.
+
+    Raises:
+        DataError: no run folder, not one of `klearbench eval`, or a corrupt file (with its line).
+    """
+    manifest = read_manifest(path)
+    config = manifest["config"]
+    if config.get("command") != "eval" or not isinstance(config.get("samples"), int) or "suites" not in config:
+        raise DataError(path, "is no run of `klearbench eval`")
+    samples = read_records(path / "samples.jsonl", Sample)
+    verdicts = read_records(path / "verdicts.jsonl", Verdict)
+    written = _written_scores(path / "scores.json", config)
+    scores = {}
+    for suite in config["suites"]:
+        asked = [row["problem_id"] for row in written[suite]["per_problem"]] if suite in written else []
+        keys = [s.key for s in samples] + [v.key for v in verdicts]
+        seen = [problem for name, problem, _ in keys if name == suite]
+        scores[suite] = score_suite(suite, samples, verdicts, list(dict.fromkeys([*asked, *seen])), config["samples"])
+    return EvalRun(path, manifest, samples, verdicts, scores, all(suite in written for suite in config["suites"]))
+
+
+def _written_scores(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The suites of scores.json; none when it is absent or was written before the run was extended."""
+    try:
+        loaded = json.loads(path.read_text())
+        current = (loaded["samples"], loaded["limit"]) == (config["samples"], config.get("limit"))
+        suites: dict[str, Any] = loaded["suites"]
+    except FileNotFoundError:
+        return {}
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(path, f"not a scores file ({error}); `klearbench score` writes it again") from None
+    return suites if current else {}
