@@ -1,0 +1,132 @@
+"""Rows to tokens: SFT examples with a loss mask, RL prompts with their answers, and the order in which both are read."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from klearbench.errors import ConfigError, DataError
+from klearbench.types import Answer, Message
+from klearrl.config import DataConfig
+
+
+@dataclass(frozen=True, slots=True)
+class SftExample:
+    """Token ids of a whole chat; those from `prompt_length` on are trained (the answer and its end-of-turn token)."""
+
+    ids: tuple[int, ...]
+    prompt_length: int
+
+    @property
+    def label_tokens(self) -> int:
+        return len(self.ids) - self.prompt_length
+
+
+@dataclass(frozen=True, slots=True)
+class RlPrompt:
+    """What a rollout is asked, and nothing else: the reference answers are kept apart, for the judge."""
+
+    id: str
+    prompt: tuple[Message, ...]
+
+
+def load_rows(path: str, data: DataConfig) -> Any:
+    """Rows of a dataset folder or hub dataset. Raises DataError when it can't be opened."""
+    from datasets import load_dataset
+
+    try:
+        return load_dataset(path, data.config, split=data.split)
+    except (OSError, ValueError) as error:
+        hint = "" if Path(path).exists() else "; make it by `klearbench curate`"
+        raise DataError(path, f"no dataset can be loaded ({str(error).strip().splitlines()[0][:200]}){hint}") from None
+
+
+def tokenize_sft(rows: Any, tokenizer: Any, max_length: int) -> tuple[list[SftExample], int]:
+    """All rows as examples, and how many were left out for having more than `max_length` tokens.
+
+    The answer's tokens are those of its own text, byte for byte: a chat template that strips or re-wraps the thinking
+    never touches them. The last label is the end-of-turn token, even where it doubles as padding.
+
+    Raises:
+        DataError: a row without `messages`, or whose last message is not the assistant's.
+    """
+    examples = []
+    too_long = 0
+    for number, row in enumerate(rows, start=1):
+        messages = row.get("messages")
+        if not messages or messages[-1]["role"] != "assistant":
+            raise DataError("SFT data", "needs `messages` that end with the assistant's", number)
+        prompt = render(tokenizer, messages[:-1])
+        answer = tokenizer(messages[-1]["content"], add_special_tokens=False)["input_ids"]
+        example = SftExample((*prompt, *answer, tokenizer.eos_token_id), len(prompt))
+        if len(example.ids) > max_length:
+            too_long += 1
+        else:
+            examples.append(example)
+    if not examples:
+        raise ConfigError(f"no SFT row has {max_length} tokens or fewer (max_length)")
+    return examples, too_long
+
+
+def render(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
+    """Token ids of a chat up to the assistant's turn."""
+    plain = [dict(message) for message in messages]
+    return list(tokenizer.apply_chat_template(plain, add_generation_prompt=True, tokenize=True, return_dict=False))
+
+
+def split_rl_rows(rows: Any) -> tuple[list[RlPrompt], dict[str, Answer]]:
+    """Prompts on one side, answers by prompt id on the other.
+
+    Raises:
+        DataError: a row lacks `prompt`, `answer` or a math `kind`, or an id stands twice.
+    """
+    prompts: list[RlPrompt] = []
+    answers: dict[str, Answer] = {}
+    for number, row in enumerate(rows, start=1):
+        if not row.get("prompt") or row.get("answer") is None:
+            raise DataError("RL data", "needs `prompt` (chat messages) and `answer`", number)
+        if row.get("kind", "math") != "math":
+            raise DataError("RL data", f"kind is {row['kind']!r}; this version judges kind 'math'", number)
+        key = str(row.get("id", number))
+        if key in answers:
+            raise DataError("RL data", f"id {key!r} stands twice", number)
+        prompts.append(RlPrompt(key, tuple(dict(m) for m in row["prompt"])))
+        answers[key] = Answer(key, str(row["answer"]), row.get("rule") or "expression")
+    if not prompts:
+        raise DataError("RL data", "holds no row")
+    return prompts, answers
+
+
+class Order:
+    """An endless order over `size` items: epoch after epoch, each shuffled by (seed, epoch) alone.
+
+    Position `i` is a pure function, so a resumed run repeats and skips nothing.
+    """
+
+    def __init__(self, size: int, seed: int, label: str) -> None:
+        self._size, self._seed, self._label = size, seed, label
+        self._epoch = lru_cache(maxsize=2)(self._shuffled)
+
+    def _shuffled(self, epoch: int) -> list[int]:
+        items = list(range(self._size))
+        random.Random(f"{self._seed}/{self._label}/{epoch}").shuffle(items)
+        return items
+
+    def take(self, start: int, count: int) -> list[int]:
+        """The items at positions start .. start + count - 1."""
+        return [self._epoch(i // self._size)[i % self._size] for i in range(start, start + count)]
+
+
+def rank_chunks(count: int, rank: int, world: int, size: int) -> Iterator[list[int]]:
+    """This rank's share of `count` items in micro-batches of at most `size`.
+
+    Every rank gets the same number of micro-batches, the last ones perhaps empty, since each is a collective call.
+    """
+    mine = list(range(rank, count, world))
+    largest = -(-count // world)
+    for start in range(0, largest, size):
+        yield mine[start : start + size]

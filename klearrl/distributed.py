@@ -1,0 +1,67 @@
+"""Ranks: set-up, and the few collectives that the loops need. One process without a launcher is rank 0 of 1."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import TypeVar
+
+import torch
+import torch.distributed as dist
+
+T = TypeVar("T")
+
+
+def setup() -> None:
+    """Join the process group: NCCL on GPUs, gloo on CPUs. The launcher's environment is used when there is one."""
+    if dist.is_initialized():
+        return
+    if not torch.cuda.is_available():
+        os.environ.setdefault("DS_ACCELERATOR", "cpu")
+    if "RANK" not in os.environ:
+        os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT=_free_port())
+    import deepspeed
+
+    deepspeed.init_distributed(dist_backend="nccl" if torch.cuda.is_available() else "gloo", verbose=False)
+
+
+def _free_port() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+def rank() -> int:
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def world_size() -> int:
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def is_main() -> bool:
+    return rank() == 0
+
+
+def barrier() -> None:
+    if world_size() > 1:
+        dist.barrier()
+
+
+def gather(value: T) -> list[T]:
+    """The value of every rank, in rank order, on every rank."""
+    if world_size() == 1:
+        return [value]
+    values: list[T | None] = [None] * world_size()
+    dist.all_gather_object(values, value)
+    return values  # type: ignore[return-value]
+
+
+def total(values: dict[str, float]) -> dict[str, float]:
+    """Sums over all ranks, key by key; every rank must hold the same keys."""
+    if world_size() == 1:
+        return values
+    keys = sorted(values)
+    packed = torch.tensor([values[k] for k in keys], dtype=torch.float64)
+    dist.all_reduce(packed)
+    return dict(zip(keys, packed.tolist(), strict=True))

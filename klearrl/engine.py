@@ -1,0 +1,127 @@
+"""DeepSpeed behind one small class: several micro-batches a step, the right scale on any number of ranks, exact resume.
+
+Losses come in already divided by a global count (all micro-batches, all ranks). DeepSpeed averages gradients over
+ranks, so each loss is multiplied by the number of ranks and by nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import deepspeed
+import torch
+
+from klearbench.faults import fault
+from klearrl.config import OptimizerConfig
+from klearrl.distributed import world_size
+from klearrl.schedule import learning_rate
+
+logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
+
+
+class Trainer:
+    """A model, AdamW and a learning-rate schedule in a DeepSpeed engine (ZeRO 0 to 3, fp32 or bf16)."""
+
+    def __init__(
+        self, model: Any, optimizer: OptimizerConfig, *, total_steps: int, zero_stage: int, bf16: bool
+    ) -> None:
+        """Wrap a model.
+
+        Args:
+            model: a transformers causal language model.
+            optimizer: AdamW's settings and the schedule.
+            total_steps: optimizer steps of the whole schedule.
+            zero_stage: DeepSpeed's ZeRO stage.
+            bf16: train in bfloat16 with fp32 master weights.
+        """
+        self.settings = optimizer
+        self.total_steps = total_steps
+        self.zero_stage = zero_stage
+        adamw = torch.optim.AdamW(
+            model.parameters(), lr=optimizer.lr, betas=optimizer.betas, weight_decay=optimizer.weight_decay
+        )
+        self._engine, *_ = deepspeed.initialize(
+            model=model, optimizer=adamw, config=_deepspeed_config(optimizer, zero_stage, bf16)
+        )
+        self.module: Any = self._engine.module
+        self._plain: Any = None
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device(self._engine.device)
+
+    def __call__(self, **inputs: torch.Tensor) -> Any:
+        """A forward pass through the engine."""
+        return self._engine(**inputs)
+
+    def step(self, losses: Iterable[torch.Tensor], step: int) -> dict[str, float]:
+        """One optimizer step over the micro-batches' losses, which are made one at a time.
+
+        Args:
+            losses: scalars, each a sum over the micro-batch divided by a global count.
+            step: the optimizer step, from 0: it decides the learning rate.
+
+        Returns:
+            `loss` (this rank's part), `grad_norm` before clipping and `lr`.
+        """
+        lr = self.learning_rate(step)
+        for group in self._engine.optimizer.param_groups:
+            group["lr"] = lr
+        part = 0.0
+        self.module.train()
+        for loss in losses:
+            part += float(loss.detach())
+            self._engine.backward(loss * world_size(), scale_wrt_gas=False)
+        fault("optimizer.step")
+        self._engine.step()
+        norm = self._engine.get_global_grad_norm()
+        return {"loss": part, "grad_norm": float(norm) if norm is not None else 0.0, "lr": lr}
+
+    def learning_rate(self, step: int) -> float:
+        """The learning rate of an optimizer step (from 0)."""
+        o = self.settings
+        return learning_rate(
+            step, peak=o.lr, warmup=o.warmup_steps, total=self.total_steps, kind=o.schedule, floor=o.floor * o.lr
+        )
+
+    def inference_model(self) -> Any:
+        """The model to sample from or to save, whole on every rank.
+
+        Below ZeRO 3 it is the trained module itself; at ZeRO 3 a copy that is filled parameter by parameter.
+        """
+        if self.zero_stage < 3:
+            return self.module
+        if self._plain is None:
+            self._plain = type(self.module)(self.module.config).to(self.device, self.module.dtype)
+        target = dict(self._plain.named_parameters())
+        for name, parameter in self.module.named_parameters():
+            with deepspeed.zero.GatheredParameters([parameter]), torch.no_grad():
+                target[name].copy_(parameter)
+        return self._plain
+
+    def save(self, folder: Path) -> None:
+        """Write weights, optimizer state and step counts of all ranks (a collective call)."""
+        self._engine.save_checkpoint(str(folder), tag="deepspeed", save_latest=False)
+
+    def load(self, folder: Path) -> None:
+        """Restore what `save` wrote, bit by bit, on the same number of ranks."""
+        loaded, _ = self._engine.load_checkpoint(str(folder), tag="deepspeed")
+        if loaded is None:
+            raise FileNotFoundError(f"{folder} holds no DeepSpeed checkpoint")
+
+
+def _deepspeed_config(optimizer: OptimizerConfig, zero_stage: int, bf16: bool) -> dict[str, Any]:
+    return {
+        "train_micro_batch_size_per_gpu": 1,  # the loops make their own micro-batches; step() ends each accumulation
+        "gradient_accumulation_steps": 1,
+        "managed_gradient_accumulation": False,
+        "gradient_clipping": optimizer.grad_clip,
+        "bf16": {"enabled": bf16},
+        "zero_optimization": {"stage": zero_stage},
+        "zero_allow_untested_optimizer": True,
+        "zero_force_ds_cpu_optimizer": False,
+        "steps_per_print": 2**31,
+    }

@@ -1,0 +1,1 @@
+"""Rollouts: sampling a policy, and keeping what it wrote."""
