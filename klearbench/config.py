@@ -5,6 +5,7 @@ Importing this module, and reading any recipe, loads no torch, transformers, vll
 
 from __future__ import annotations
 
+import reprlib
 import types as pytypes
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,13 +41,11 @@ def load_recipe(path: Path, model: type[M], overrides: Sequence[str] = ()) -> M:
         DataError: the file is missing or no YAML.
     """
     data, lines = read_yaml(path)
-    for item in overrides:
-        apply_override(data, item)
-        lines.pop(_override_loc(item), None)
+    sets = {apply_override(data, item): item for item in overrides}
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise ConfigError(_one_line(error, model, path, lines)) from None
+        raise ConfigError(_one_line(error, model, path, lines, sets)) from None
 
 
 def dump_recipe(recipe: Section) -> str:
@@ -60,8 +59,14 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], dict[Loc, int]]:
     Raises:
         DataError: missing file, syntax error (with its line), duplicate key, or no mapping at the top.
     """
+    lines: dict[Loc, int] = {}
     try:
-        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+        text = path.read_text(encoding="utf-8")
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        if not isinstance(node, yaml.MappingNode):
+            raise DataError(path, "the top level must be a mapping (key: value)", 1)
+        _note_lines(node, (), lines, path)
+        return yaml.safe_load(text), lines
     except FileNotFoundError:
         raise DataError(path, "no such file") from None
     except IsADirectoryError:
@@ -73,17 +78,14 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], dict[Loc, int]]:
         raise DataError(path, f"not valid YAML: {error.problem}", line) from None
     except yaml.YAMLError as error:
         raise DataError(path, f"not valid YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(node, yaml.MappingNode):
-        raise DataError(path, "the top level must be a mapping (key: value)", 1)
-    lines: dict[Loc, int] = {}
-    _note_lines(node, (), lines, path)
-    return yaml.safe_load(path.read_text(encoding="utf-8")), lines
+    except (ValueError, RecursionError) as error:  # an impossible date; an alias within itself
+        raise DataError(path, f"not valid YAML: {error}") from None
 
 
 def _note_lines(node: yaml.Node, at: Loc, lines: dict[Loc, int], path: Path) -> None:
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            here = (*at, str(key.value))
+            here = (*at, str(key.value) if isinstance(key, yaml.ScalarNode) else "?")
             if here in lines:
                 raise DataError(path, f"key {key.value!r} stands twice", key.start_mark.line + 1)
             lines[here] = key.start_mark.line + 1
@@ -94,37 +96,35 @@ def _note_lines(node: yaml.Node, at: Loc, lines: dict[Loc, int], path: Path) -> 
             _note_lines(value, (*at, index), lines, path)
 
 
-def _override_loc(item: str) -> Loc:
-    return tuple(int(part) if part.isdigit() else part for part in item.partition("=")[0].split("."))
+def apply_override(data: dict[str, Any], item: str) -> Loc:
+    """Set one "a.b=c" in place. List elements are named by their index (`stages.0.steps=10`) or by their `name`.
 
+    Returns:
+        Where the value now stands, list elements by index.
 
-def apply_override(data: dict[str, Any], item: str) -> None:
-    """Set one "a.b=c" in place. List elements are named by their index (`stages.0.steps=10`) or by their `name`."""
+    Raises:
+        ConfigError: no "=", a value that is no YAML, or a place that does not exist.
+    """
     dotted, equals, text = item.partition("=")
     if not equals or not dotted:
         raise ConfigError(f"--set {item!r}: write it as key=value, for instance --set seed=1")
     try:
         value = yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):
         raise ConfigError(f"--set {item!r}: the value is not valid YAML") from None
     *parents, last = dotted.split(".")
     node: Any = data
+    at: Loc = ()
     for part in parents:
-        node = _step_into(node, part, item)
-    if isinstance(node, list):
-        node[_list_index(node, last, item)] = value
-    else:
-        node[last] = value
-
-
-def _step_into(node: Any, part: str, item: str) -> Any:
-    if isinstance(node, list):
-        return node[_list_index(node, part, item)]
-    if node.get(part) is None:
-        node[part] = {}
-    if not isinstance(node[part], dict | list):
-        raise ConfigError(f"--set {item!r}: {part!r} is a value, not a section")
-    return node[part]
+        key = _list_index(node, part, item) if isinstance(node, list) else part
+        if isinstance(node, dict) and node.get(part) is None:
+            node[part] = {}
+        node, at = node[key], (*at, key)
+        if not isinstance(node, dict | list):
+            raise ConfigError(f"--set {item!r}: {part!r} is a value, not a section")
+    key = _list_index(node, last, item) if isinstance(node, list) else last
+    node[key] = value
+    return (*at, key)
 
 
 def _list_index(node: list[Any], part: str, item: str) -> int:
@@ -136,12 +136,17 @@ def _list_index(node: list[Any], part: str, item: str) -> int:
     raise ConfigError(f"--set {item!r}: no element {part!r} (allowed: 0..{len(node) - 1} or a name of {names})")
 
 
-def _one_line(error: ValidationError, model: type[BaseModel], path: Path, lines: dict[Loc, int]) -> str:
+def _one_line(
+    error: ValidationError, model: type[BaseModel], path: Path, lines: dict[Loc, int], sets: dict[Loc, str]
+) -> str:
     problem = error.errors()[0]
     loc = problem["loc"]
-    written = _as_written(loc, lines)
-    line = lines.get(written)
+    known = lines | {place[:n]: lines.get(place[:n], 0) for place in sets for n in range(1, len(place) + 1)}
+    written = _as_written(loc, known)
+    line = next((n for end in range(len(written), 0, -1) if (n := known.get(written[:end]))), None)
     where = f"{path}:{line}" if line else f"{path}"
+    for place, item in sets.items():
+        where = f"--set {item!r}" if written[: len(place)] == place else where
     key = ".".join(map(str, written)) or "recipe"
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     if problem["type"] == "extra_forbidden":
@@ -149,8 +154,8 @@ def _one_line(error: ValidationError, model: type[BaseModel], path: Path, lines:
         return f"{where}: unknown key {key!r}{nearest(str(loc[-1]), allowed)} (allowed: {', '.join(allowed)}){more}"
     if problem["type"] == "missing":
         return f"{where}: {key!r} is missing{more}"
-    message = problem["msg"].removeprefix("Value error, ")
-    return f"{where}: {key} is {problem['input']!r}: {message}{more}"
+    message = " ".join(problem["msg"].removeprefix("Value error, ").split())
+    return f"{where}: {key} is {reprlib.repr(problem['input'])}: {message}{more}"
 
 
 def _as_written(loc: Loc, lines: dict[Loc, int]) -> Loc:

@@ -54,7 +54,7 @@ def evaluate(
         suites: loaded suites.
         engine: the sampler; the caller closes it.
         options: how much, with which sampling and judge.
-        about: remarks for the manifest that decide nothing (the model's path).
+        about: remarks for the manifest that decide nothing (the model's path); the problems' ids are added.
 
     Returns:
         One score a suite.
@@ -69,7 +69,8 @@ def evaluate(
             check_golds((suite.answers[p.id] for p in suite.problems), judge)
         inputs = {f"suite:{s.name}": s.content_hash for s in suites}
         config = _config(suites, engine, options, judge)
-        with Run(out, config, inputs, extends=("samples", "limit"), about=about) as run:
+        remarks = {**(about or {}), "problems": {s.name: [p.id for p in s.problems] for s in suites}}
+        with Run(out, config, inputs, extends=("samples", "limit"), about=remarks) as run:
             for suite in suites:
                 _sample_and_judge(run, suite, engine, options, judge)
             return _score(run, suites, options)
@@ -119,7 +120,7 @@ def _sample_and_judge(run: Run, suite: Suite, engine: Engine, options: EvalOptio
 
 
 def _settled_verdicts(path: Path, suite: str) -> set[SampleKey]:
-    """The samples that need no judging. Verdicts that were our own fault are taken back, so that a rerun retries them."""
+    """The samples that need no judging. Verdicts that were our own fault are taken back: a rerun retries them."""
     verdicts = read_records(path, Verdict)
     settled = [v for v in verdicts if v.status is not Status.judge_error]
     if len(settled) < len(verdicts):
@@ -201,15 +202,13 @@ def rescore(path: Path, *, allow_partial: bool = False) -> list[SuiteScore]:
         DataError: no run folder, or a corrupt record.
         IncompleteError: as `evaluate`.
     """
-    config = read_manifest(path)["config"]
+    manifest = read_manifest(path)
+    config = manifest["config"]
     if config.get("command") != "eval":
         raise DataError(path, f"is a run of {config.get('command')!r}, an evaluation was expected")
-    seen: dict[str, dict[str, None]] = {name: {} for name in config["suites"]}
-    for sample in read_records(path / "samples.jsonl", Sample):
-        seen[sample.suite][sample.problem_id] = None
     lock = Lock(path / ".lock")
     try:
-        scores = score_run(path, {name: list(ids) for name, ids in seen.items()}, config["samples"])
+        scores = score_run(path, manifest["about"]["problems"], config["samples"])
         write_scores(path, scores)
         write_report([path], path / "report.html")
     finally:

@@ -14,7 +14,8 @@ import platform
 import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from types import TracebackType
@@ -34,17 +35,28 @@ _PACKAGES = (
 class Lock:
     """One process a run: a file with the owner's pid, start time and host. A dead owner's lock is taken over."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, what: Path | None = None) -> None:
+        """Take the lock at `path`; `what` is the thing it guards, for messages (the folder it is in, if not given)."""
         self.path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        self._what = what or path.parent
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            while not self._take():
+                pass
+        except OSError as error:
+            raise disk_full(error, path) or error from None
+
+    def _take(self) -> bool:
+        """Write ourselves into the file; False when its owner unlinked it while we waited."""
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)  # only while we look: children would inherit a lasting flock
+            if os.fstat(fd).st_nlink == 0:
+                return False
             self._refuse_if_alive(os.pread(fd, 4096, 0))
             os.ftruncate(fd, 0)
             os.pwrite(fd, dumps(_me()).encode(), 0)
-        except OSError as error:
-            raise disk_full(error, path) or error from None
+            return True
         finally:
             os.close(fd)
 
@@ -57,7 +69,7 @@ class Lock:
         if host == socket.gethostname() and owner.get("started") != _started(pid):
             return
         raise RunConflict(
-            f"{self.path.parent} is in use by process {pid} on {host}; wait for it or stop it"
+            f"{self._what} is in use by process {pid} on {host}; wait for it or stop it"
             f" (if that host is gone for good, delete {self.path})"
         )
 
@@ -114,9 +126,14 @@ def read_manifest(run: Path) -> dict[str, Any]:
     """The manifest of a run folder. Raises DataError when the folder is no run or its manifest is corrupt."""
     path = run / "manifest.json"
     try:
-        loaded = json.loads(path.read_text())
+        return _load_manifest(path)
     except FileNotFoundError:
         raise DataError(run, "is no run folder (it has no manifest.json)") from None
+
+
+def _load_manifest(path: Path) -> dict[str, Any]:
+    try:
+        loaded = json.loads(path.read_text())
     except (NotADirectoryError, ValueError) as error:
         raise DataError(path, f"not a readable manifest ({error})") from None
     if not isinstance(loaded, dict) or "config" not in loaded:
@@ -196,6 +213,29 @@ class Run:
         self._lock.release()
 
 
+@contextmanager
+def claim_file(path: Path, config: Mapping[str, Any], inputs: Mapping[str, str]) -> Iterator[None]:
+    """Hold a single output file as `Run` holds a folder: `PATH.lock` while it is written, `PATH.manifest.json` beside it.
+
+    Raises:
+        RunConflict: another configuration or other inputs, a live owner, or a file that was made by something else.
+    """
+    beside = path.with_name(f"{path.name}.manifest.json")
+    fresh = manifest(config, inputs)
+    if path.is_dir():
+        raise RunConflict(f"{path} is a folder; -o needs a file")
+    lock = Lock(path.with_name(f"{path.name}.lock"), path)
+    try:
+        if beside.exists():
+            fresh = _merge(path, _load_manifest(beside), fresh, ())
+        elif path.exists() and path.stat().st_size > 0:
+            raise RunConflict(f"{path} exists and has no {beside.name} beside it; choose another -o")
+        write_atomic(beside, json.dumps(fresh, indent=1) + "\n")
+        yield
+    finally:
+        lock.release()
+
+
 def _merge(path: Path, old: dict[str, Any], new: dict[str, Any], extends: Sequence[str]) -> dict[str, Any]:
     """The manifest to go on with: the old one with raised limits. Raises RunConflict for the first changed field."""
     before = flatten({"config": old["config"], "inputs": old.get("inputs", {})})
@@ -220,4 +260,6 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 
 def _raised(was: Any, now: Any) -> bool:
     """A larger number, or no limit at all."""
-    return was is not None and (now is None or now > was)
+    if isinstance(was, int | float) and isinstance(now, int | float):
+        return now > was
+    return was is not None and now is None

@@ -65,8 +65,11 @@ class JsonlWriter:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise disk_full(error, path) or error from None
         self._size = _end_of_last_line(self._fd)
         os.ftruncate(self._fd, self._size)
         self._synced = time.monotonic()
@@ -76,8 +79,7 @@ class JsonlWriter:
         for row in rows:
             self._write((dumps(row) + "\n").encode("ascii"))
         if time.monotonic() - self._synced > _FSYNC_EVERY_S:
-            os.fsync(self._fd)
-            self._synced = time.monotonic()
+            self._sync()
 
     def _write(self, line: bytes) -> None:
         try:
@@ -94,9 +96,18 @@ class JsonlWriter:
             raise disk_full(error, self.path) or error from None
         self._size += len(line)
 
+    def _sync(self) -> None:
+        try:
+            os.fsync(self._fd)
+        except OSError as error:  # some file systems say only now that the disk is full
+            raise disk_full(error, self.path) or error from None
+        self._synced = time.monotonic()
+
     def close(self) -> None:
-        os.fsync(self._fd)
-        os.close(self._fd)
+        try:
+            self._sync()
+        finally:
+            os.close(self._fd)
 
     def __enter__(self) -> Self:
         return self
@@ -145,14 +156,18 @@ def read_rows(path: Path, *, ours: bool = False) -> Iterator[tuple[int, dict[str
             if not raw.strip():
                 continue
             try:
-                row = json.loads(raw)
+                row = json.loads(raw, parse_constant=_refuse_constant)
             except UnicodeDecodeError as error:
                 raise DataError(path, f"not UTF-8 ({error.reason} at byte {error.start})", number) from None
-            except (json.JSONDecodeError, RecursionError) as error:
+            except (ValueError, RecursionError) as error:  # ValueError also for an integer of over 4,300 digits
                 raise DataError(path, f"not valid JSON ({error})", number) from None
             if not isinstance(row, dict):
                 raise DataError(path, f"a JSON object was expected, found {type(row).__name__}", number)
             yield number, row
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number; write null")
 
 
 def read_records(path: Path, cls: type[R]) -> list[R]:
@@ -169,17 +184,23 @@ def read_records(path: Path, cls: type[R]) -> list[R]:
 
 
 def content_hash(*paths: Path) -> str:
-    """SHA-256 over the names and bytes of files (folders: every file below, sorted, hidden ones left out)."""
+    """SHA-256 over the names and bytes of files (folders: every file below, sorted, hidden ones left out).
+
+    Raises:
+        DataError: a path does not exist.
+    """
     digest = hashlib.sha256()
     for path in paths:
-        files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
-        for file in files:
-            name = str(file.relative_to(path)) if path.is_dir() else file.name
-            if name.startswith("."):
+        names = sorted(p.relative_to(path) for p in path.rglob("*") if p.is_file()) if path.is_dir() else [None]
+        for name in names:
+            if name is not None and any(part.startswith(".") for part in name.parts):
                 continue
-            digest.update(name.encode() + b"\0")
-            with file.open("rb") as handle:
-                digest.update(hashlib.file_digest(handle, "sha256").digest())
+            digest.update(os.fsencode(name or path.name) + b"\0")
+            try:
+                with (path / name if name else path).open("rb") as handle:
+                    digest.update(hashlib.file_digest(handle, "sha256").digest())
+            except FileNotFoundError:
+                raise DataError(path, "no such file or folder") from None
     return digest.hexdigest()
 
 

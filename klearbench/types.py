@@ -7,10 +7,13 @@ a log. An `Answer` or `ExpectedOutputs` goes to a judge and nowhere else.
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
-from typing import Any, TypeVar
+from functools import cache
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from klearbench.errors import nearest
 
@@ -154,8 +157,6 @@ R = TypeVar("R")
 
 _NOT_UTF8 = re.compile("[\x00\ud800-\udfff]")
 
-_ENUMS: dict[str, type[StrEnum]] = {"kind": Kind, "status": Status, "finish_reason": FinishReason}
-
 
 def to_row(record: Any) -> dict[str, Any]:
     """A record as a plain dict for JSONL or Parquet; fields of RL alone are left out when they are None."""
@@ -175,19 +176,44 @@ def from_row(cls: type[R], row: Mapping[str, Any]) -> R:
     for name in row:
         if name not in known:
             raise ValueError(f"unknown field {name!r}{nearest(name, known)} (a {cls.__name__} has {', '.join(known)})")
-    values: dict[str, Any] = {}
-    for name, value in row.items():
-        if name in _ENUMS:
-            allowed = _ENUMS[name]
-            if value not in list(allowed):
-                raise ValueError(f"{name} is {value!r} (allowed: {', '.join(allowed)})")
-            values[name] = allowed(value)
-        else:
-            values[name] = tuple(value) if isinstance(value, list) else value
+    hints = _hints(cls)  # type: ignore[arg-type]
+    values = {name: _read(name, value, hints[name]) for name, value in row.items()}
     try:
         return cls(**values)
     except TypeError as error:
         raise ValueError(str(error).replace(f"{cls.__name__}.__init__() ", "")) from None
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+def _read(name: str, value: Any, hint: Any) -> Any:
+    """A JSON value as the type of its field: lists become tuples, names of an enum its members."""
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        if value not in list(hint):
+            raise ValueError(f"{name} is {value!r} (allowed: {', '.join(hint)})")
+        return hint(value)
+    if not _fits(value, hint):
+        wanted = getattr(hint, "__name__", str(hint)) if isinstance(hint, type) else str(hint).replace("typing.", "")
+        raise ValueError(f"{name} is {reprlib.repr(value)} ({type(value).__name__}); {wanted} is expected")
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
+    if origin in (Union, UnionType):
+        return any(_fits(value, argument) for argument in arguments)
+    if origin is tuple:
+        return isinstance(value, list | tuple) and all(_fits(item, arguments[0]) for item in value)
+    if origin is Mapping:
+        return isinstance(value, Mapping) and all(_fits(item, arguments[1]) for item in value.values())
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
 
 
 def parquet_text(text: str) -> str:

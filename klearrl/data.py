@@ -1,9 +1,9 @@
-"""Rows to tokens: SFT examples with a loss mask, RL prompts with their answers, and the order in which both are read."""
+"""Rows to tokens: SFT examples with a loss mask, RL prompts and their answers, and the order in which both are read."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -34,18 +34,27 @@ class RlPrompt:
     prompt: tuple[Message, ...]
 
 
-def load_rows(path: str, data: DataConfig) -> Any:
-    """Rows of a dataset folder or hub dataset. Raises DataError when it can't be opened."""
-    from datasets import load_dataset
+def load_rows(path: str, data: DataConfig, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Rows of a dataset folder or hub dataset, cut to `columns`. Raises DataError when it can't be opened."""
+    from datasets import disable_progress_bars, load_dataset
 
+    disable_progress_bars()
     try:
-        return load_dataset(path, data.config, split=data.split)
+        dataset = load_dataset(path, data.config, split=data.split)
     except (OSError, ValueError) as error:
         hint = "" if Path(path).exists() else "; make it by `klearbench curate`"
         raise DataError(path, f"no dataset can be loaded ({str(error).strip().splitlines()[0][:200]}){hint}") from None
+    return _rows(dataset.select_columns([c for c in columns if c in dataset.column_names]))
 
 
-def tokenize_sft(rows: Any, tokenizer: Any, max_length: int) -> tuple[list[SftExample], int]:
+def _rows(dataset: Any) -> Iterator[dict[str, Any]]:
+    """Row by row, decoded a thousand at a time: one at a time costs ten times as much."""
+    for start in range(0, len(dataset), 1000):
+        columns = dataset[start : start + 1000]
+        yield from (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
+
+
+def tokenize_sft(rows: Iterable[dict[str, Any]], tokenizer: Any, max_length: int) -> tuple[list[SftExample], int]:
     """All rows as examples, and how many were left out for having more than `max_length` tokens.
 
     The answer's tokens are those of its own text, byte for byte: a chat template that strips or re-wraps the thinking
@@ -78,7 +87,7 @@ def render(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
     return list(tokenizer.apply_chat_template(plain, add_generation_prompt=True, tokenize=True, return_dict=False))
 
 
-def split_rl_rows(rows: Any) -> tuple[list[RlPrompt], dict[str, Answer]]:
+def split_rl_rows(rows: Iterable[dict[str, Any]]) -> tuple[list[RlPrompt], dict[str, Answer]]:
     """Prompts on one side, answers by prompt id on the other.
 
     Raises:
@@ -99,6 +108,10 @@ def split_rl_rows(rows: Any) -> tuple[list[RlPrompt], dict[str, Answer]]:
     if not prompts:
         raise DataError("RL data", "holds no row")
     return prompts, answers
+
+
+SFT_COLUMNS = ("messages",)
+RL_COLUMNS = ("id", "prompt", "kind", "answer", "rule")
 
 
 class Order:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from typing import TypeVar
@@ -9,19 +10,24 @@ from typing import TypeVar
 import torch
 import torch.distributed as dist
 
+if not torch.cuda.is_available():
+    os.environ.setdefault("DS_ACCELERATOR", "cpu")  # before DeepSpeed is imported, which otherwise warns
+import deepspeed
+
 T = TypeVar("T")
+
+logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
+# Its shared-memory collectives for CPUs are compiled at the first start, and their segments stay in /dev/shm when a
+# process is killed. gloo needs neither.
+deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
 
 
 def setup() -> None:
     """Join the process group: NCCL on GPUs, gloo on CPUs. The launcher's environment is used when there is one."""
     if dist.is_initialized():
         return
-    if not torch.cuda.is_available():
-        os.environ.setdefault("DS_ACCELERATOR", "cpu")
     if "RANK" not in os.environ:
         os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT=_free_port())
-    import deepspeed
-
     deepspeed.init_distributed(dist_backend="nccl" if torch.cuda.is_available() else "gloo", verbose=False)
 
 

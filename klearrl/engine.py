@@ -6,20 +6,18 @@ ranks, so each loss is multiplied by the number of ranks and by nothing else.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import deepspeed
 import torch
 
 from klearbench.faults import fault
 from klearrl.config import OptimizerConfig
-from klearrl.distributed import world_size
-from klearrl.schedule import learning_rate
+from klearrl.distributed import world_size  # before deepspeed: it sets what deepspeed reads when it is imported
 
-logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
+import deepspeed  # isort: skip
+from klearrl.schedule import learning_rate
 
 
 class Trainer:
@@ -43,6 +41,9 @@ class Trainer:
         adamw = torch.optim.AdamW(
             model.parameters(), lr=optimizer.lr, betas=optimizer.betas, weight_decay=optimizer.weight_decay
         )
+        self._norm = 0.0
+        if zero_stage == 0 and not bf16:  # there DeepSpeed clips, but keeps no norm: take it where it would clip
+            adamw.register_step_pre_hook(self._clip)
         self._engine, *_ = deepspeed.initialize(
             model=model, optimizer=adamw, config=_deepspeed_config(optimizer, zero_stage, bf16)
         )
@@ -53,7 +54,7 @@ class Trainer:
     def device(self) -> torch.device:
         return torch.device(self._engine.device)
 
-    def __call__(self, **inputs: torch.Tensor) -> Any:
+    def __call__(self, **inputs: Any) -> Any:
         """A forward pass through the engine."""
         return self._engine(**inputs)
 
@@ -78,7 +79,13 @@ class Trainer:
         fault("optimizer.step")
         self._engine.step()
         norm = self._engine.get_global_grad_norm()
-        return {"loss": part, "grad_norm": float(norm) if norm is not None else 0.0, "lr": lr}
+        return {"loss": part, "grad_norm": self._norm if norm is None else float(norm), "lr": lr}
+
+    def _clip(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        """Clip the reduced gradients just before the update, and remember the norm they had."""
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        limit = self.settings.grad_clip or float("inf")
+        self._norm = float(torch.nn.utils.clip_grad_norm_(parameters, limit))
 
     def learning_rate(self, step: int) -> float:
         """The learning rate of an optimizer step (from 0)."""
@@ -114,11 +121,12 @@ class Trainer:
 
 
 def _deepspeed_config(optimizer: OptimizerConfig, zero_stage: int, bf16: bool) -> dict[str, Any]:
+    ours = zero_stage == 0 and not bf16
     return {
         "train_micro_batch_size_per_gpu": 1,  # the loops make their own micro-batches; step() ends each accumulation
         "gradient_accumulation_steps": 1,
         "managed_gradient_accumulation": False,
-        "gradient_clipping": optimizer.grad_clip,
+        "gradient_clipping": 0.0 if ours else optimizer.grad_clip,
         "bf16": {"enabled": bf16},
         "zero_optimization": {"stage": zero_stage},
         "zero_allow_untested_optimizer": True,

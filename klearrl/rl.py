@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ from klearrl import distributed
 from klearrl.advantages import group_advantages
 from klearrl.config import RlStage
 from klearrl.context import Context, evaluate_checkpoint
-from klearrl.data import Order, load_rows, rank_chunks, split_rl_rows
+from klearrl.data import RL_COLUMNS, Order, load_rows, rank_chunks, split_rl_rows
 from klearrl.engine import Trainer
 from klearrl.losses import count_units, entropy, lm_loss, policy_loss, token_logprobs
 from klearrl.rollouts.base import Rollout, RolloutBatch, load_batch, save_batch
@@ -36,7 +36,7 @@ def run_rl(stage: RlStage, context: Context, trainer: Trainer, tokenizer: Any) -
     """Train to `stage.steps` rollout batches, from the newest checkpoint if there is one; bit for bit the same weights
     whether interrupted or not, since rollouts that were already sampled lie on disk and are used again."""
     recipe = context.recipe
-    prompts, answers = split_rl_rows(load_rows(recipe.dataset_path(stage), stage.data))
+    prompts, answers = split_rl_rows(load_rows(recipe.dataset_path(stage), stage.data, RL_COLUMNS))
     checkpoints = context.checkpoints(stage)
     start, cursor = checkpoints.last() or 0, 0
     if start:
@@ -86,11 +86,11 @@ def update(
     groups = batch.groups()
     random.Random(f"{context.recipe.seed}/{stage.name}/{step}").shuffle(groups)
     size = stage.prompts // stage.mini_batches
-    sums: Counter[str] = Counter()
+    sums: dict[str, float] = defaultdict(float)
     steps: list[dict[str, float]] = []
     for number, first in enumerate(range(0, len(groups), size)):
         mini = with_advantages(groups[first : first + size], stage.advantage)
-        part: Counter[str] = Counter()
+        part: dict[str, float] = defaultdict(float)
         result = trainer.step(_losses(stage, trainer, tokenizer, mini, part), step * stage.mini_batches + number)
         context.log(f"optimizer step: {stage.name} {step + 1}.{number + 1}")
         numbers = distributed.total({**part, "loss": result["loss"]})
@@ -100,7 +100,8 @@ def update(
             steps.append({**result, "mismatch": mismatch})
         else:
             steps.append(result)
-        sums.update(numbers)
+        for name, value in numbers.items():
+            sums[name] += value
     return _update_numbers(sums, steps)
 
 
@@ -116,9 +117,9 @@ def with_advantages(groups: Sequence[Sequence[Rollout]], kind: str) -> list[Trai
 
 
 def _losses(
-    stage: RlStage, trainer: Trainer, tokenizer: Any, mini: Sequence[Trained], sums: Counter[str]
+    stage: RlStage, trainer: Trainer, tokenizer: Any, mini: Sequence[Trained], sums: dict[str, float]
 ) -> Iterator[torch.Tensor]:
-    """The loss of each of this rank's micro-batches, by counts over the whole mini-batch; metrics are added to `sums`."""
+    """The loss of each of this rank's micro-batches, by counts over the whole mini-batch; adds metrics to `sums`."""
     settings = stage.loss
     denominator = _denominator(stage, mini)
     right_tokens = sum(len(r.token_ids) for r, _ in mini if r.reward == 1.0)
@@ -138,7 +139,8 @@ def _losses(
         loss, metrics = policy_loss(logp, t.old_logp, t.advantage, t.mask, denominator=denominator, **options)
         if settings.lm_coef and right_tokens:
             loss = loss + settings.lm_coef * lm_loss(logp, t.mask & t.right[:, None], denominator=right_tokens)
-        sums.update({name: float(value) for name, value in metrics.items()})
+        for name, value in metrics.items():
+            sums[name] += float(value)
         sums["entropy"] += float(torch.where(t.mask, entropy(logits.detach(), stage.temperature), 0.0).sum())
         sums["abs_log_ratio"] += float(torch.where(t.mask, (logp.detach() - t.old_logp).abs(), 0.0).sum())
         yield loss
@@ -202,7 +204,7 @@ def _refuse_mismatch(stage: RlStage, mismatch: float) -> None:
     """The first update of a batch sees the weights that sampled it: another log-probability means other weights."""
     if mismatch > stage.max_mismatch:
         raise IncompleteError(
-            f"stage {stage.name!r}: engine and trainer differ by {mismatch:.3f} in mean log-probability on fresh rollouts"
+            f"stage {stage.name!r}: engine and trainer differ by {mismatch:.3f} in mean log-probability on rollouts"
             f" (max_mismatch {stage.max_mismatch}): the engine does not sample from the trained weights"
         )
 
@@ -223,7 +225,7 @@ def _reward_numbers(batch: RolloutBatch) -> dict[str, float]:
     }
 
 
-def _update_numbers(sums: Counter[str], steps: Sequence[dict[str, float]]) -> dict[str, float]:
+def _update_numbers(sums: dict[str, float], steps: Sequence[dict[str, float]]) -> dict[str, float]:
     if not steps:
         return {"updates": 0}
     tokens = max(1.0, sums["tokens"])

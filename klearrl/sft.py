@@ -12,15 +12,15 @@ from klearbench.progress import Progress
 from klearrl import distributed
 from klearrl.config import SftStage
 from klearrl.context import Context, evaluate_checkpoint
-from klearrl.data import Order, SftExample, load_rows, rank_chunks, tokenize_sft
+from klearrl.data import SFT_COLUMNS, Order, SftExample, load_rows, rank_chunks, tokenize_sft
 from klearrl.engine import Trainer
 from klearrl.losses import lm_loss, token_logprobs
 
 
 def run_sft(stage: SftStage, context: Context, trainer: Trainer, tokenizer: Any) -> None:
-    """Train to `stage.steps`, from the newest checkpoint if there is one; the same weights whether interrupted or not."""
+    """Train to `stage.steps`, from the newest checkpoint if there is one; a resume ends with the same weights."""
     recipe = context.recipe
-    rows = load_rows(recipe.dataset_path(stage), stage.data)
+    rows = load_rows(recipe.dataset_path(stage), stage.data, SFT_COLUMNS)
     examples, too_long = tokenize_sft(rows, tokenizer, stage.max_length)
     order = Order(len(examples), recipe.seed, stage.name)
     checkpoints = context.checkpoints(stage)
@@ -33,7 +33,7 @@ def run_sft(stage: SftStage, context: Context, trainer: Trainer, tokenizer: Any)
     with Progress(stage.name, stage.steps, start, "steps") as progress:
         for step in range(start, stage.steps):
             began = time.perf_counter()
-            torch.manual_seed(hash((recipe.seed, step)))
+            torch.manual_seed(recipe.seed * 1_000_003 + step)
             batch = [examples[i] for i in order.take(step * stage.batch_size, stage.batch_size)]
             tokens = sum(example.label_tokens for example in batch)
             result = trainer.step(_losses(stage, trainer, tokenizer, batch, tokens), step)
@@ -84,9 +84,11 @@ def collate(
 
 def _arithmetic(stage: SftStage, rows: int, too_long: int) -> str:
     world = distributed.world_size()
-    micro = -(-stage.batch_size // world // stage.micro_batch_size)
+    micro = len(list(rank_chunks(stage.batch_size, 0, world, stage.micro_batch_size)))
+    epochs = stage.steps * stage.batch_size / rows
     left_out = f", {too_long} rows longer than {stage.max_length} tokens left out" if too_long else ""
     return (
-        f"{stage.name}: {stage.steps} optimizer steps x {stage.batch_size} sequences ({world} ranks x {micro} micro-batches"
-        f" of {stage.micro_batch_size}) = {stage.steps * stage.batch_size / rows:.2f} epochs of {rows} rows{left_out}"
+        f"{stage.name}: {stage.steps} optimizer steps x {stage.batch_size} sequences"
+        f" ({world} ranks x {micro} micro-batches of {stage.micro_batch_size})"
+        f" = {epochs:.2f} epochs of {rows} rows{left_out}"
     )

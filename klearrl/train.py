@@ -15,7 +15,7 @@ from klearbench.suites.registry import load_suite
 from klearrl import distributed
 from klearrl.config import RlStage, SftStage, StageBase, TrainRecipe, load_train_recipe
 from klearrl.context import Context, save_stage_model
-from klearrl.data import load_rows
+from klearrl.data import SFT_COLUMNS, load_rows
 from klearrl.engine import Trainer
 from klearrl.metrics import Metrics
 from klearrl.model import load_model, start_model
@@ -122,7 +122,7 @@ def _texts(context: Context) -> Iterator[str]:
     """What a new tokenizer is made of: every message of the SFT stages' rows."""
     for stage in context.recipe.stages:
         if isinstance(stage, SftStage):
-            for row in load_rows(context.recipe.dataset_path(stage), stage.data):
+            for row in load_rows(context.recipe.dataset_path(stage), stage.data, SFT_COLUMNS):
                 yield from (message["content"] for message in row["messages"])
 
 

@@ -1,23 +1,24 @@
 """The teacher answers the problems. Nothing here knows an answer: problems and requests are all that comes in.
 
-Responses have fixed places: problem i, sample j stands at `i * samples + j`. Engine calls follow a fixed plan of
+Responses have fixed places: sample j of problem i stands at `j * problems + i`. Engine calls follow a fixed plan of
 batches over these places, and a batch that a kill interrupted is asked for again as a whole, so that neither the seeds
-nor the shapes of the batches depend on when the process died.
+nor the shapes of the batches depend on when the process died. No batch mixes sample indices, so that raising the number
+of samples adds batches and changes none.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
-from klearbench.curation.progress import Progress
 from klearbench.curation.recipe import Teacher
 from klearbench.engines.base import Engine, Generation, Request, Sampling, sample_seed
 from klearbench.errors import DataError
 from klearbench.faults import fault
+from klearbench.progress import Progress
 from klearbench.store import JsonlWriter, dumps, read_rows
 from klearbench.types import FinishReason, Problem, Sample, SampleKey, from_row, to_row
 
@@ -35,16 +36,27 @@ class Plan:
         return len(self.problems) * self.samples
 
     def problem(self, place: int) -> Problem:
-        return self.problems[place // self.samples]
+        return self.problems[place % len(self.problems)]
+
+    def places(self, number: int) -> range:
+        """Where the responses to a problem (by its number) stand."""
+        return range(number, len(self), len(self.problems))
 
     def place(self, key: SampleKey) -> int | None:
         """Where a response belongs; None when the plan has no such place."""
         number = self._numbers.get(key[:2])
-        return None if number is None or not 0 <= key[2] < self.samples else number * self.samples + key[2]
+        return None if number is None or not 0 <= key[2] < self.samples else key[2] * len(self.problems) + number
 
     def request(self, place: int) -> Request:
-        problem = self.problem(place)
-        return Request(problem.prompt, sample_seed(self.seed, problem.suite, problem.id, place % self.samples))
+        problem, index = self.problem(place), place // len(self.problems)
+        seed = sample_seed(self.seed, problem.suite, problem.id, index)
+        return Request(problem.prompt, seed, (problem.id, index))
+
+    def batches(self, size: int) -> Iterator[range]:
+        """The fixed plan of engine calls."""
+        for first in range(0, len(self), len(self.problems) or 1):
+            for start in range(first, first + len(self.problems), size):
+                yield range(start, min(start + size, first + len(self.problems)))
 
 
 class SampleLog:
@@ -79,6 +91,9 @@ class SampleLog:
         if sample.finish_reason is FinishReason.error:
             self.failed.add(place)
 
+    def any_missing(self) -> bool:
+        return any(map(self.missing, range(len(self.plan))))
+
     def missing(self, place: int) -> bool:
         return self._offsets[place] < 0 or place in self.failed
 
@@ -104,14 +119,7 @@ class SampleLog:
         self.close()
 
 
-def pending(log: SampleLog, batch_size: int) -> list[range]:
-    """The batches of the fixed plan in which a response is missing."""
-    total = len(log.plan)
-    batches = (range(start, min(start + batch_size, total)) for start in range(0, total, batch_size))
-    return [batch for batch in batches if any(map(log.missing, batch))]
-
-
-def distill(log: SampleLog, engine: Engine, teacher: Teacher, note: Log, say: Log) -> int:
+def distill(log: SampleLog, engine: Engine, teacher: Teacher, note: Log) -> int:
     """Ask the teacher for what is missing.
 
     Args:
@@ -119,24 +127,22 @@ def distill(log: SampleLog, engine: Engine, teacher: Teacher, note: Log, say: Lo
         engine: the teacher; it is given prompts and seeds, nothing else.
         teacher: the sampling parameters.
         note: a line for the run's log.
-        say: a line for the user.
 
     Returns:
         the number of engine calls.
     """
     sampling = Sampling(teacher.temperature, teacher.top_p, teacher.top_k, teacher.max_tokens)
-    batches = pending(log, engine.batch_size)
-    progress = Progress("distill", sum(map(len, batches)), "responses", say)
-    for number, batch in enumerate(batches, start=1):
-        note(f"engine call batch {number}/{len(batches)}: {len(batch)} requests")
-        fault("distill.batch")
-        requests = [log.plan.request(place) for place in batch]
-        generations = engine.generate(requests, sampling)
-        for place, request, generation in zip(batch, requests, generations, strict=True):
-            if log.missing(place):
-                log.append(_sample(log.plan, place, request, generation))
-        progress.add(len(batch))
-    progress.done()
+    batches = [batch for batch in log.plan.batches(engine.batch_size) if any(map(log.missing, batch))]
+    with Progress("distill", sum(map(len, batches)), unit="responses") as progress:
+        for number, batch in enumerate(batches, start=1):
+            note(f"engine call batch {number}/{len(batches)}: {len(batch)} requests")
+            fault("distill.batch")
+            requests = [log.plan.request(place) for place in batch]
+            generations = engine.generate(requests, sampling)
+            for place, request, generation in zip(batch, requests, generations, strict=True):
+                if log.missing(place):
+                    log.append(_sample(log.plan, place, request, generation))
+            progress.advance(len(batch))
     return len(batches)
 
 
@@ -145,7 +151,7 @@ def _sample(plan: Plan, place: int, request: Request, generation: Generation) ->
     return Sample(
         suite=problem.suite,
         problem_id=problem.id,
-        sample_index=place % plan.samples,
+        sample_index=request.place[1],
         seed=request.seed,
         completion=generation.completion,
         prompt_tokens=generation.prompt_tokens,

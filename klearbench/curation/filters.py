@@ -53,7 +53,9 @@ def prompt_chars(min: int = 1, max: int | None = None) -> Filter:
 
 def pass_rate(min: float = 0.0, max: float = 1.0) -> Filter:
     """Keeps responses to problems whose pass rate lies in `min`..`max`, both included."""
-    return lambda t: (False, "pass_rate_unknown") if t.pass_rate is None else _within(t.pass_rate, min, max, "pass_rate")
+    return lambda t: (
+        (False, "pass_rate_unknown") if t.pass_rate is None else _within(t.pass_rate, min, max, "pass_rate")
+    )
 
 
 def status(allowed: tuple[Status, ...]) -> Filter:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from klearbench.curation.filters import Trace
 from klearbench.curation.recipe import Recipe
+from klearbench.faults import fault
 from klearbench.store import disk_full, text_hash
 from klearbench.types import Answer, Problem, parquet_text
 
@@ -130,7 +131,7 @@ def rl_row(problem: Problem, answer: Answer, pass_rate: float | None, licence: s
     """One problem as a row of the RL schema."""
     chat = _chat(problem.prompt)
     return {
-        "id": parquet_text(problem.id),
+        "id": parquet_text(f"{problem.suite}/{problem.id}"),
         "prompt": chat,
         "kind": str(problem.kind),
         "answer": parquet_text(answer.answer),
@@ -146,7 +147,7 @@ def rl_row(problem: Problem, answer: Answer, pass_rate: float | None, licence: s
 def problem_row(problem: Problem) -> dict[str, Any]:
     """One problem without its answer, for the list of rejected ones."""
     return {
-        "id": parquet_text(problem.id),
+        "id": parquet_text(f"{problem.suite}/{problem.id}"),
         "suite": problem.suite,
         "source": parquet_text(problem.source),
         "prompt": _chat(problem.prompt),
@@ -176,21 +177,25 @@ class TableWriter:
         self._buffer.append(row)
         self.rows += 1
         if len(self._buffer) == _ROWS_A_GROUP:
-            self._flush()
+            try:
+                self._flush()
+            except OSError as error:
+                raise disk_full(error, self.path) or error from None
 
     def _flush(self) -> None:
         if not self._buffer:
             return
-        try:
-            self._file.write_table(pa.Table.from_pylist(self._buffer, self.schema))
-        except OSError as error:
-            raise disk_full(error, self.path) or error from None
+        self._file.write_table(pa.Table.from_pylist(self._buffer, self.schema))
         self._buffer = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        if error is None:
-            self._flush()
-        self._file.close()
+        try:
+            if error is None:
+                fault("parquet.write")
+                self._flush()
+            self._file.close()
+        except OSError as failure:
+            raise disk_full(failure, self.path) or failure from None

@@ -6,15 +6,15 @@ the next run of the same command judges it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from klearbench.curation.distill import Plan, SampleLog
-from klearbench.curation.progress import Progress
 from klearbench.curation.sources import ProblemKey
 from klearbench.errors import DataError
 from klearbench.faults import fault
+from klearbench.progress import Progress
 from klearbench.store import JsonlWriter, read_rows
 from klearbench.types import Answer, Sample, Status, Verdict, from_row, to_row
 
@@ -60,8 +60,7 @@ class Judged:
 
     def pass_rate(self, problem: int) -> float | None:
         """Share (0..1) of a problem's judged responses that are correct; None when none could be judged."""
-        k = self.plan.samples
-        found = [at[0] for at in self._by_place[problem * k : problem * k + k] if at is not None]
+        found = [at[0] for place in self.plan.places(problem) if (at := self._by_place[place]) is not None]
         fair = [status for status in found if status is not Status.judge_error]
         return sum(status is Status.correct for status in fair) / len(fair) if fair else None
 
@@ -81,18 +80,14 @@ def verify(
     answers: Mapping[ProblemKey, Answer],
     judge: Judge,
     verdicts: Path,
-    say: Callable[[str], None],
 ) -> None:
     """Judge what is not judged yet; verdicts are appended to a file and noted in `judged`."""
     places = to_judge(log, judged)
-    progress = Progress("verify", len(places), "responses", say)
-    with JsonlWriter(verdicts) as writer:
+    with JsonlWriter(verdicts) as writer, Progress("verify", len(places), unit="responses") as progress:
         for start in range(0, len(places), _CHUNK):
-            chunk = places[start : start + _CHUNK]
-            samples = [log.read(place) for place in chunk]
+            samples = [log.read(place) for place in places[start : start + _CHUNK]]
             fault("verify.batch")
             for verdict in judge.judge([(s, answers[s.suite, s.problem_id]) for s in samples]):
                 writer.append(to_row(verdict))
                 judged.note(verdict)
-            progress.add(len(chunk))
-    progress.done()
+            progress.advance(len(samples))

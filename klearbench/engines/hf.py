@@ -22,6 +22,8 @@ from klearbench.errors import ConfigError, UsageError
 from klearbench.store import content_hash, text_hash
 from klearbench.types import FinishReason, Message
 
+transformers.utils.logging.disable_progress_bar()  # ours shows what matters
+
 PLAIN = "plain"
 """The explicit template of models that have none: the messages' contents, a blank line between, a newline after."""
 
@@ -50,7 +52,7 @@ def load_engine(
     """
     if dtype not in ("auto", "float32", "bfloat16", "float16"):
         raise ConfigError(f"dtype is {dtype!r} (allowed: auto, float32, bfloat16, float16)")
-    tokenizer = _load_tokenizer(model)
+    tokenizer = load_tokenizer(model)
     if chat_template not in (None, PLAIN):
         tokenizer.chat_template = _read_template(Path(str(chat_template)))
     config = _load_config(model, rope_scaling)
@@ -65,7 +67,8 @@ def load_engine(
     return HfEngine(weights, tokenizer, identity, batch_size=batch_size, plain=chat_template == PLAIN)
 
 
-def _load_tokenizer(model: str) -> Any:
+def load_tokenizer(model: str) -> Any:
+    """The tokenizer of a model folder or hub name. Raises UsageError when there is none."""
     folder = Path(model)
     if folder.is_dir() and not any((folder / n).exists() for n in ("tokenizer.json", "tokenizer.model", "vocab.json")):
         raise UsageError(f"{model} has no tokenizer (tokenizer.json); save the model's tokenizer into that folder")

@@ -18,7 +18,7 @@ from klearbench.errors import ConfigError, UsageError
 from klearbench.suites.puzzles import OPERATORS, sorting_parts, steps
 from klearbench.types import FinishReason
 
-DEFAULT_ERRORS = {"max": 0.2, "min": 0.7, "+": 0.1, "-": 0.3, "sort": 0.4}
+DEFAULT_ERRORS = {"max": 0.2, "min": 0.6, "+": 0.1, "-": 0.3, "sort": 0.4}
 
 
 class ScriptedEngine:

@@ -6,7 +6,10 @@ import re
 from dataclasses import dataclass
 
 _BOX = r"\\(?:boxed|fbox|framebox)(?![A-Za-z])"
-_TOKEN = re.compile(rf"({_BOX}\s{{0,8}}\{{)|({_BOX}\s{{0,8}}\$?\s?(-?\d[\d.,]{{0,40}}|\\[a-z]?frac\{{[^{{}}]{{1,40}}\}}\{{[^{{}}]{{1,40}}\}}))|\\.|([{{}}])", re.DOTALL)
+_TOKEN = re.compile(
+    rf"({_BOX}\s{{0,8}}\{{)|({_BOX}\s{{0,8}}\$?\s?(-?\d[\d.,]{{0,40}}|\\[a-z]?frac\{{[^{{}}]{{1,40}}\}}\{{[^{{}}]{{1,40}}\}}))|\\.|([{{}}])",
+    re.DOTALL,
+)
 
 
 @dataclass(frozen=True, slots=True)

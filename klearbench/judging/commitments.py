@@ -16,7 +16,7 @@ _LABEL = (
     r"|antwort|endergebnis|risposta|resposta|resposta final)"
 )
 _MARK = r"[\s*_#>`✅☑✓✔➡→•\-–—()\[\]️]"
-_LABELLED = re.compile(rf"{_MARK}{{0,12}}\b{_LABEL}{_MARK}{{0,6}}[:：=]{_MARK}{{0,6}}(.*)", re.IGNORECASE)
+_LABELLED = re.compile(rf"{_MARK}{{0,12}}\b{_LABEL}{_MARK}{{0,6}}[:：=][\s*_`]{{0,6}}(.*)", re.IGNORECASE)
 _CJK_LABELLED = re.compile(rf"{_MARK}{{0,12}}(?:最终)?(?:答案|答え|정답|答){_MARK}{{0,4}}[:：是为は은]\s?(.*)")
 _LABEL_LINE = re.compile(rf"{_MARK}{{0,12}}{_LABEL}{_MARK}{{0,6}}[:：]?{_MARK}{{0,6}}", re.IGNORECASE)
 _HASHES = re.compile(r"^[ \t]{0,3}####[ \t]{1,4}(\S.{0,300})$", re.MULTILINE)

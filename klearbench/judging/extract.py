@@ -37,7 +37,9 @@ class Extraction:
     complete: bool = True
 
 
-_NAMES = "think(?:ing)?|thoughts?|reasoning|reason|reflection|scratchpad|analysis|seed:think|begin_of_thought|end_of_thought"
+_NAMES = (
+    "think(?:ing)?|thoughts?|reasoning|reason|reflection|scratchpad|analysis|seed:think|begin_of_thought|end_of_thought"
+)
 _TAG = re.compile(
     rf"<\s?(/?)\s?(?:{_NAMES})\s?>|\[(/?)(?:THINK|THINKING|REASONING)\]|◁(/?)think▷"
     r"|<\|(begin|end)_of_thought\|>|<\|(/?)(?:think|thinking)\|>|(<\|channel>thought)|(<channel\|>)",
@@ -70,7 +72,9 @@ _REPLACES = re.compile(
     r"|更正|改正|因此|所以|最终|然后|接着|等等|不对",
     re.IGNORECASE,
 )
-_OFFERS = re.compile(r"\b(?:or|either|alternatively|maybe|perhaps|possibly|could also|might also|another)\b|或", re.IGNORECASE)
+_OFFERS = re.compile(
+    r"\b(?:or|either|alternatively|maybe|perhaps|possibly|could also|might also|another)\b|或", re.IGNORECASE
+)
 _JOINS = re.compile(r"[\s$,;.\\()\[\]、和及与]*(?:\band\b)?[\s$,;\\()\[\]]*", re.IGNORECASE)
 _WITHDRAWN = re.compile(
     r"[^.!?\n]{0,40}[.!?]?\s{0,4}(?:(?:no|wait|hmm)\b[,.!:\s]{1,4})?(?:(?:that|this|it|which)\s(?:is|was|'s|can't be|cannot be)\s)"
@@ -90,7 +94,9 @@ def extract(completion: str) -> Extraction:
     boxes, unfinished = find_boxes(_blank_code(tail))
     if unfinished or _CUT_BOX.search(tail, max(0, len(tail) - 24)):
         return Extraction("truncated", None, "the last box is unfinished")
-    real = [b for b in boxes if not is_placeholder(b.text) and not _EXAMPLE.search(tail, max(0, b.start - 160), b.start)]
+    real = [
+        b for b in boxes if not is_placeholder(b.text) and not _EXAMPLE.search(tail, max(0, b.start - 160), b.start)
+    ]
     if real:
         return _from_boxes(tail, real)
     found = committed(tail)
@@ -136,7 +142,9 @@ def after_thinking(completion: str) -> tuple[str, str]:
         text = text[: end.start()]
     last_close, open_after = 0, False
     for tag in _TAG.finditer(text):
-        closes = "/" in tag[0][:4] or tag[0].lower().startswith("<|end_of") or tag[0] == "<channel|>" or "end_of" in tag[0]
+        closes = (
+            "/" in tag[0][:4] or tag[0].lower().startswith("<|end_of") or tag[0] == "<channel|>" or "end_of" in tag[0]
+        )
         if closes:
             last_close, open_after = tag.end(), False
         else:
@@ -161,7 +169,9 @@ def _own_turn(text: str) -> str:
     if header is None:
         return text
     before = text[: header.start()].strip()
-    echoed = not before or before.startswith(("<|im_start|>", "<start_of_turn>", "<|start_header_id|>", "<|user|>", "[INST]", "<s>"))
+    echoed = not before or before.startswith(
+        ("<|im_start|>", "<start_of_turn>", "<|start_header_id|>", "<|user|>", "[INST]", "<s>")
+    )
     return text[header.end() :] if echoed else text
 
 
@@ -200,7 +210,10 @@ def _from_boxes(tail: str, boxes: list[Box]) -> Extraction:
 
 
 def _corrects(between: str) -> bool:
-    return re.search(r"\b(?:wait|actually|mistake|error|redo|correction|wrong|instead)\b", between, re.IGNORECASE) is not None
+    return (
+        re.search(r"\b(?:wait|actually|mistake|error|redo|correction|wrong|instead)\b", between, re.IGNORECASE)
+        is not None
+    )
 
 
 def _same(one: str, other: str) -> bool:

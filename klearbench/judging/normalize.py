@@ -35,7 +35,9 @@ _TABLE |= {ord(k): r"\frac{%s}{%s}" % tuple(v.split("/")) for k, v in _VULGAR.it
 _SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
 _SUBSCRIPT = str.maketrans("₀₁₂₃₄₅₆₇₈₉ₙ", "0123456789n")
 
-_SPACING = re.compile(r"\\[,;:!> ]|\\(?:quad|qquad|thinspace|enspace|hfill|displaystyle|textstyle|limits|nolimits)(?![A-Za-z])|~")
+_SPACING = re.compile(
+    r"\\[,;:!> ]|\\(?:quad|qquad|thinspace|enspace|hfill|displaystyle|textstyle|limits|nolimits)(?![A-Za-z])|~"
+)
 _SIZING = re.compile(r"\\(?:left|right|[bB]igg?[lrm]?)(?![A-Za-z])\s*(\.(?=\s|$|\\|\|))?")
 _STYLE = re.compile(r"\\(?:bf|rm|it|sf|tt|bfseries|boldmath|large|Large|huge|normalsize|small)(?![A-Za-z])\s*")
 _WRAPPER = re.compile(r"\\(?:mathbf|boldsymbol|bm|mathit|mathsf|mathcal|ensuremath|underline|boxed|fbox|emph)\s*\{")
@@ -78,7 +80,12 @@ def unwrap_delimiters(text: str) -> str:
             text = text.strip("*").strip()
         for start, end in _DELIMITERS:
             inner = text[len(start) : -len(end)]
-            if len(text) >= len(start) + len(end) and text.startswith(start) and text.endswith(end) and end not in inner:
+            if (
+                len(text) >= len(start) + len(end)
+                and text.startswith(start)
+                and text.endswith(end)
+                and end not in inner
+            ):
                 text = inner
     return text
 
@@ -163,7 +170,20 @@ def words(text: str) -> str:
 _PLACEHOLDERS = frozenset(
     {"", "?", "??", "???", "...", "..", "\\ldots", "\\ldots.", "answer", "your answer", "the answer", "final answer"}
     | {"your final answer", "the final answer", "answer here", "your answer here", "insert answer here", "\\square"}
-    | {"final answer here", "[answer]", "<answer>", "[your answer]", "<your answer>", "_", "__", "___", "____", "-", "\\_", "\\box"}
+    | {
+        "final answer here",
+        "[answer]",
+        "<answer>",
+        "[your answer]",
+        "<your answer>",
+        "_",
+        "__",
+        "___",
+        "____",
+        "-",
+        "\\_",
+        "\\box",
+    }
     | {"\\cdot", "\\quad", "\\phantom", "\\dots", "tbd", "placeholder", "\\#", "#", "答案", "你的答案"}
 )
 

@@ -11,12 +11,20 @@ MAX_EXPONENT = 4000
 _PLAIN_INT = re.compile(r"[+-]?\d{1,4000}")
 _NUM = r"\d{1,3}(?:,\d{3}){1,400}(?!\d)(?:\.\d{1,2000})?|\d{1,4000}(?:\.\d{0,4000})?|\.\d{1,4000}"
 _ARG = rf"(?:\{{\s?([+-]?(?:{_NUM}))\s?\}}|\s?(\d))"
-_NUMBER = re.compile(rf"(?P<sign>[+-]?)\s?(?P<num>{_NUM})(?:\s?(?:\\times|\\cdot|\*|x|X)\s?10\s?\^\s?(?P<exp>\{{?\s?[+-]?\s?\d{{1,9}}\s?\}}?)|[eE](?P<e>[+-]?\d{{1,9}}))?")
+_NUMBER = re.compile(
+    rf"(?P<sign>[+-]?)\s?(?P<num>{_NUM})(?:\s?(?:\\times|\\cdot|\*|x|X)\s?10\s?\^\s?(?P<exp>\{{?\s?[+-]?\s?\d{{1,9}}\s?\}}?)|[eE](?P<e>[+-]?\d{{1,9}}))?"
+)
 _TEN = re.compile(r"(?P<sign>[+-]?)10\s?\^\s?(?P<exp>\{?\s?[+-]?\s?\d{1,9}\s?\}?)")
 _FRAC = re.compile(rf"(?P<sign>[+-]?)\s?(?P<whole>\d{{1,60}}\s?)?\\frac\s?{_ARG}\s?{_ARG}")
-_SLASH = re.compile(rf"(?P<sign>[+-]?)\s?(?:(?P<whole>\d{{1,60}})\s)?[({{]?\s?(?P<top>[+-]?(?:{_NUM}))\s?[)}}]?\s?(?:/|\\over|\\div)\s?[({{]?\s?(?P<bottom>[+-]?(?:{_NUM}))\s?[)}}]?")
-_REPEATING = re.compile(r"(?P<sign>[+-]?)(?P<whole>\d{0,60})\.(?P<fixed>\d{0,60})\\(?:overline|bar)\s?\{?\s?(?P<cycle>\d{1,60})\s?\}?")
-_DOTTED = re.compile(r"(?P<sign>[+-]?)(?P<whole>\d{0,60})\.(?P<fixed>\d{0,60})\\dot\s?\{?(?P<first>\d)\}?(?:(?P<middle>\d{0,60})\\dot\s?\{?(?P<last>\d)\}?)?")
+_SLASH = re.compile(
+    rf"(?P<sign>[+-]?)\s?(?:(?P<whole>\d{{1,60}})\s)?[({{]?\s?(?P<top>[+-]?(?:{_NUM}))\s?[)}}]?\s?(?:/|\\over|\\div)\s?[({{]?\s?(?P<bottom>[+-]?(?:{_NUM}))\s?[)}}]?"
+)
+_REPEATING = re.compile(
+    r"(?P<sign>[+-]?)(?P<whole>\d{0,60})\.(?P<fixed>\d{0,60})\\(?:overline|bar)\s?\{?\s?(?P<cycle>\d{1,60})\s?\}?"
+)
+_DOTTED = re.compile(
+    r"(?P<sign>[+-]?)(?P<whole>\d{0,60})\.(?P<fixed>\d{0,60})\\dot\s?\{?(?P<first>\d)\}?(?:(?P<middle>\d{0,60})\\dot\s?\{?(?P<last>\d)\}?)?"
+)
 
 
 def exact_number(text: str) -> Fraction | None:

@@ -4,8 +4,8 @@ math-verify and sympy can hang in C code where no alarm and no thread reaches th
 process of its own that is killed when its time is over. A hang costs one worker and one verdict.
 
 Workers are started by exec (never by fork: the caller may hold torch threads), lazily, in a session of their own (a
-Ctrl-C at the terminal doesn't reach them). They end when their stdin closes, and by a kernel timer when one hangs after its
-parent was killed.
+Ctrl-C at the terminal doesn't reach them). They end when their stdin closes. The time limit is CPU time, kept by a kernel
+timer in the worker: it holds in C code and after the parent's death, and a loaded machine doesn't change a verdict.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 import os
 import queue
 import select
+import signal
 import subprocess
 import sys
 import threading
@@ -27,6 +28,8 @@ from typing import Any, Self
 from klearbench.faults import fault
 
 _START_LIMIT_S = 120.0
+_WALL_FACTOR = 15.0
+"""A worker that got no CPU (asleep, swapped out) is killed after this many times its CPU limit of wall time."""
 _PACKAGE_ROOT = str(Path(__file__).parents[2])
 
 
@@ -80,7 +83,7 @@ class Worker:
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(line)
-            raw = self._read_line(limit_s)
+            raw = self._read_line(max(10.0, _WALL_FACTOR * limit_s))
         except BrokenPipeError:
             self.kill()
             raise WorkerDied(f"exit status {self._process.returncode}") from None
@@ -99,10 +102,13 @@ class Worker:
         while b"\n" not in self._buffer:
             left = deadline - time.monotonic()
             if left <= 0 or not poll.poll(left * 1000):
-                raise WorkerTimeout(f"no reply within {limit_s:g} s")
+                raise WorkerTimeout(f"no reply within {limit_s:g} s of wall time")
             chunk = os.read(fd, 65536)
             if not chunk:
-                raise WorkerDied(f"exit status {self._process.wait()}")
+                status = self._process.wait()
+                if status == -signal.SIGPROF:
+                    raise WorkerTimeout("out of CPU time")
+                raise WorkerDied(f"exit status {status}")
             self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line
@@ -110,10 +116,10 @@ class Worker:
     def kill(self) -> None:
         """End the process now and reap it."""
         self._process.kill()
+        self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
-        self._process.wait()
 
 
 class Pool:

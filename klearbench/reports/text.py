@@ -14,10 +14,20 @@ def score_table(rows: Sequence[tuple[str, SuiteScore]]) -> str:
     """
     header = ("", "avg@k", "k", "95 % interval", "truncated", "judge errors")
     body = [(name.replace("|", "\\|"), *_cells(score)) for name, score in rows]
-    widths = [max(len(line[i]) for line in (header, *body)) for i in range(len(header))]
+    widths = [max(3, *(len(line[i]) for line in (header, *body))) for i in range(len(header))]
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
     lines = [_line(header, widths), "| " + " | ".join(rule) + " |", *(_line(cells, widths) for cells in body)]
     return "\n".join(lines)
+
+
+def score_lines(scores: Sequence[SuiteScore]) -> list[str]:
+    """What `klearbench eval` and `score` print: the table, and what the token limit did."""
+    lines = score_table([(score.suite, score) for score in scores]).splitlines()
+    for score in scores:
+        if score.at_limit:
+            hit = f"{score.at_limit} of {score.judged} samples ran into the token limit"
+            lines.append(f"{score.suite}: {hit}, {score.limit_but_right} of these are right all the same")
+    return lines
 
 
 def _cells(score: SuiteScore) -> tuple[str, ...]:

@@ -1,4 +1,6 @@
-"""From verdicts to scores: pure functions of records, and the shape of `scores.json`.
+"""From verdicts to scores: pure functions of records; and a run folder read with its scores.
+
+`scores.json` maps a suite to `asdict(SuiteScore)`.
 
 A sample is right when its status is `correct`: a program that passes some of its tests earns no share of a point here.
 What is our fault (`judge_error`, an engine's `error`) is left out of the score, counted, and makes it incomplete.
@@ -10,7 +12,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -122,26 +124,18 @@ def score_suite(
     wanted = {(suite, problem, index) for problem in problem_ids for index in range(k)}
     found = _unique((s for s in samples if s.key in wanted), "sample")
     failed = {key for key, sample in found.items() if sample.finish_reason is FinishReason.error}
-    said = {key: v for key, v in _unique((v for v in verdicts if v.key in wanted), "verdict").items()
-            if key not in failed}  # fmt: skip
+    said = _unique((v for v in verdicts if v.key in wanted and v.key not in failed), "verdict")
     judged = {key: v for key, v in said.items() if v.status is not Status.judge_error}
-    groups = by_problem(list(judged.values()))
-    rows = tuple(_problem_score(problem, groups.get(problem, [])) for problem in problem_ids)
-    counts = [Count(row.right, row.judged) for row in rows if row.judged]
-    by_status = Counter(v.status.value for v in said.values())
+    lengths = [s.completion_tokens for key, s in found.items() if key not in failed]
     at_limit = [key for key in judged if key in found and found[key].finish_reason is FinishReason.length]
-    missing = len(wanted) - len(said) - len(failed)
+    by_status = Counter(v.status.value for v in said.values())
     judge_errors = by_status[Status.judge_error]
-    code = any(v.total is not None for v in judged.values())
+    missing = len(wanted) - len(said) - len(failed)
     return SuiteScore(
         suite=suite,
         k=k,
         problems=len(problem_ids),
-        avg=100 * mean_share(counts) if counts else None,
-        interval=interval_fixed(counts),
-        interval_problems=interval_problems(counts),
-        pass_at_k=_points([pass_at_k(c.judged, c.right, min(k, c.judged)) for c in counts]),
-        maj_at_k=None if code else _points([float(maj_at_k(group)) for group in groups.values()]),
+        **_averages(problem_ids, by_problem(list(judged.values()))),
         counts={status.value: by_status[status.value] for status in Status},
         judged=len(judged),
         truncated_share=by_status[Status.truncated] / len(judged) if judged else None,
@@ -151,9 +145,23 @@ def score_suite(
         complete=bool(judged) and not (missing or judge_errors or failed),
         at_limit=len(at_limit),
         limit_but_right=sum(judged[key].status is Status.correct for key in at_limit),
-        tokens=_tokens([s.completion_tokens for key, s in found.items() if key not in failed]),
-        per_problem=rows,
+        tokens=_tokens(lengths),
     )
+
+
+def _averages(problem_ids: Sequence[str], groups: Mapping[str, Sequence[Verdict]]) -> dict[str, Any]:
+    """What is averaged over the problems with judged samples, and the counts of every problem."""
+    rows = tuple(_problem_score(problem, groups.get(problem, [])) for problem in problem_ids)
+    counts = [Count(row.right, row.judged) for row in rows if row.judged]
+    code = any(v.total is not None for group in groups.values() for v in group)
+    return {
+        "avg": 100 * mean_share(counts) if counts else None,
+        "interval": interval_fixed(counts),
+        "interval_problems": interval_problems(counts),
+        "pass_at_k": _points([pass_at_k(c.judged, c.right, c.judged) for c in counts]),
+        "maj_at_k": None if code else _points([float(maj_at_k(group)) for group in groups.values()]),
+        "per_problem": rows,
+    }
 
 
 R = TypeVar("R", Sample, Verdict)
@@ -189,19 +197,9 @@ def _tokens(lengths: Sequence[int]) -> Tokens | None:
     return Tokens(sum(ordered) / len(ordered), rank(10), rank(50), rank(90), rank(99), ordered[-1])
 
 
-def scores_json(scores: Iterable[SuiteScore], config: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of `scores.json`. `samples` and `limit` tell scores of an earlier, smaller run from current ones."""
-    return {
-        "format": 1,
-        "samples": config["samples"],
-        "limit": config.get("limit"),
-        "suites": {score.suite: asdict(score) for score in scores},
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class EvalRun:
-    """A run folder of `klearbench eval`, read. `finished`: its scores.json is there and belongs to this configuration.
+    """A run folder of `klearbench eval`, read. `finished`: its scores.json is there and covers what the records hold.
 
     `scores` (by suite) are worked out again from the records, never copied from scores.json.
     """
@@ -231,24 +229,24 @@ def read_eval(path: Path) -> EvalRun:
         raise DataError(path, "is no run of `klearbench eval`")
     samples = read_records(path / "samples.jsonl", Sample)
     verdicts = read_records(path / "verdicts.jsonl", Verdict)
-    written = _written_scores(path / "scores.json", config)
-    scores = {}
+    written = _written_scores(path / "scores.json")
+    keys = [s.key for s in samples] + [v.key for v in verdicts]
+    scores, finished = {}, True
     for suite in config["suites"]:
-        asked = [row["problem_id"] for row in written[suite]["per_problem"]] if suite in written else []
-        keys = [s.key for s in samples] + [v.key for v in verdicts]
-        seen = [problem for name, problem, _ in keys if name == suite]
-        scores[suite] = score_suite(suite, samples, verdicts, list(dict.fromkeys([*asked, *seen])), config["samples"])
-    return EvalRun(path, manifest, samples, verdicts, scores, all(suite in written for suite in config["suites"]))
+        k, asked = written.get(suite, (None, []))
+        seen = {problem for name, problem, _ in keys if name == suite}
+        finished = finished and k == config["samples"] and seen <= set(asked)  # else the run was extended since
+        ids = [*asked, *sorted(seen - set(asked))]
+        scores[suite] = score_suite(suite, samples, verdicts, ids, config["samples"])
+    return EvalRun(path, manifest, samples, verdicts, scores, finished)
 
 
-def _written_scores(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The suites of scores.json; none when it is absent or was written before the run was extended."""
+def _written_scores(path: Path) -> dict[str, tuple[int, list[str]]]:
+    """From scores.json, by suite: k and the problems. Empty when there is no such file."""
     try:
         loaded = json.loads(path.read_text())
-        current = (loaded["samples"], loaded["limit"]) == (config["samples"], config.get("limit"))
-        suites: dict[str, Any] = loaded["suites"]
+        return {name: (row["k"], [p["problem_id"] for p in row["per_problem"]]) for name, row in loaded.items()}
     except FileNotFoundError:
         return {}
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(path, f"not a scores file ({error}); `klearbench score` writes it again") from None
-    return suites if current else {}

@@ -13,7 +13,7 @@ Not covered: sameness shown (a pass says "no drop seen", not "equal"); how many 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -151,10 +151,7 @@ def _suite_gate(
 
 def _first_difference(base: EvalRun, candidate: EvalRun) -> tuple[str, str] | None:
     """The first field that makes two runs incomparable, with one line about it; None when there is none."""
-    before, after = (
-        flatten({**{k: v for k, v in run.config.items() if k not in _MAY_DIFFER}, **_inputs(run.manifest)})
-        for run in (base, candidate)
-    )
+    before, after = (_must_agree(run) for run in (base, candidate))
     for name in [*before, *(name for name in after if name not in before)]:
         if before.get(name) != after.get(name):
             return name, f"{name} is {before.get(name)!r} in {base.path} and {after.get(name)!r} in {candidate.path}"
@@ -169,8 +166,11 @@ def _first_difference(base: EvalRun, candidate: EvalRun) -> tuple[str, str] | No
     return None
 
 
-def _inputs(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    return {"inputs": {k: v for k, v in manifest.get("inputs", {}).items() if k.startswith("suite:")}}
+def _must_agree(run: EvalRun) -> dict[str, Any]:
+    """The fields of a run's configuration that both runs share, flat; the order of the suites is none of them."""
+    config = {name: value for name, value in run.config.items() if name not in _MAY_DIFFER}
+    inputs = {name: value for name, value in run.manifest.get("inputs", {}).items() if name.startswith("suite:")}
+    return flatten({**config, "suites": ", ".join(sorted(config["suites"])), "inputs": inputs})
 
 
 def _unfinished(run: EvalRun) -> tuple[str, str] | None:
@@ -219,8 +219,9 @@ def gate_line(gate: SuiteGate, result: GateResult) -> str:
     """One suite in one line."""
     metric = f"avg@{gate.k}" if result.metric == "avg@k" else f"not {result.metric} (of {gate.k})"
     low, high = gate.interval
+    p = f"p = {gate.p_adjusted:.3f}" if gate.p_adjusted >= 0.001 else "p < 0.001"
     return (
         f"{gate.suite} {metric}: {gate.base:.1f} -> {gate.candidate:.1f} ({gate.difference:+.1f} points,"
         f" {100 * result.confidence:g} % interval {low:+.1f} to {high:+.1f}): {gate.status}"
-        f" (allowed drop {result.max_drop:g}, p = {gate.p_adjusted:.2g})"
+        f" (allowed drop {result.max_drop:g}, {p})"
     )

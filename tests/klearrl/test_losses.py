@@ -345,7 +345,7 @@ def test_metrics_are_sums_over_tokens():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"kind": "gpo"}, "unknown kind 'gpo'; did you mean 'gppo'?.*ce_gppo, cispo, clip_higher, gppo, gspo, ppo"),
+        ({"kind": "gppoo"}, "unknown kind 'gppoo'; did you mean 'gppo'?.*ce_gppo, cispo, clip_higher, gppo, gspo, ppo"),
         ({"normalize": "tokens"}, "unknown normalize 'tokens'; did you mean 'token'?.*constant, sequence, token"),
         ({"clip_low": 1.5}, "clip_low is 1.5; allowed: 0..1"),
         ({"clip_high": -0.1}, "clip_high is -0.1"),

@@ -1,0 +1,277 @@
+"""Whether a final answer is right for a reference answer, by the policy of docs/judging (strict rules).
+
+The reference decides the kind. Runs inside a worker: it may be slow or hang, and is then killed.
+"""
+
+from __future__ import annotations
+
+import re
+
+import sympy
+
+from klearbench.judging.forms import Form, parse, strip_parens
+from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN, canonical, is_placeholder, words
+from klearbench.judging.numbers import exact_number
+from klearbench.judging.relations import equations_equal, is_setlike, sets_equal
+from klearbench.judging.special import CHOICE_AND_VALUE, family, read_text, special_equal
+from klearbench.judging.symbolic import Unreadable, expressions_equal, to_sympy
+from klearbench.judging.units import DEGREE, PERCENT, RADIAN, split_quantity
+
+_MAX_DEPTH = 6
+_MAX_MEMBERS = 200
+_APPROX = re.compile(r"\\(?:approx|simeq|sim|doteq)(?![A-Za-z])")
+_NAME = re.compile(
+    r"(?:\\?[A-Za-z]{1,12}|\([A-Za-z](?:\s?,\s?[A-Za-z])+\))(?:_\{?\w{1,8}\}?)?'*(?:\s?\([^()=]{0,40}\))?"
+)
+
+
+def equal(gold: str, answer: str) -> bool:
+    """Whether `answer` is right for `gold`. Texts are compared, never run."""
+    if len(answer) > 20000 or is_placeholder(answer):
+        return False
+    g, a = canonical(gold), canonical(answer)
+    if squash(g) == squash(a):
+        return True
+    return _equal(g, a, 0)
+
+
+def sets_of_values_equal(gold: str, answer: str) -> bool:
+    """The rule "set": the members of both, order free."""
+    if len(answer) > 20000 or is_placeholder(answer):
+        return False
+    return _members_equal(canonical(gold), canonical(answer), 0)
+
+
+def read_alone(gold: str) -> None:
+    """Read a reference as a comparison would; text that is no expression is fine."""
+    for member in members(canonical(gold)):
+        try:
+            to_sympy(split_quantity(strip_parens(member)).value)
+        except Unreadable:
+            continue
+
+
+def squash(text: str) -> str:
+    """Without idle spaces, text marks and braces around one character or a whole bracket."""
+    text = re.sub(rf"(?<!\d)\s|\s(?!\d)|[{TEXT_OPEN}{TEXT_CLOSE}]", "", text)
+    before = None
+    while before != text:  # each round removes characters, and nesting is bounded by the answer's length
+        before = text
+        text = re.sub(r"\{(\w)\}", r"\1", re.sub(r"(?<=\^)\(([^(){}]*)\)", r"{\1}", text))
+        text = re.sub(r"\{\(([^(){}]*)\)\}", r"{\1}", text)
+    return text
+
+
+def _equal(gold: str, answer: str, depth: int) -> bool:
+    if depth > _MAX_DEPTH:
+        return False
+    if squash(gold) == squash(answer):
+        return True
+    choice = re.fullmatch(CHOICE_AND_VALUE, re.sub(f"[{TEXT_OPEN}{TEXT_CLOSE}]", "", gold).strip())
+    if choice is not None and _equal(choice[2], answer, depth + 1):
+        return True
+    special = special_equal(gold, answer)
+    if special is not None:
+        return special
+    answer = read_text(answer)
+    periodic = family(gold)
+    if periodic is not None and periodic[1]:
+        return _families_equal(periodic, family(answer))
+    if _APPROX.search(answer) and not _APPROX.search(gold):
+        parts = _APPROX.split(answer)
+        answer = parts[0].strip() or parts[1].strip()
+    gold_form, answer_form = parse(gold), parse(answer)
+    return _by_form(gold_form, answer_form, gold, answer, depth)
+
+
+def _families_equal(gold: tuple[str, str], answer: tuple[str, str] | None) -> bool:
+    """Two families of solutions, the integer parameter renamed, shifted by one or negated."""
+    if answer is None:
+        return False
+    name = answer[1] or next(iter(sorted(_letters(answer[0]) - {"x"})), "")
+    if not name:
+        return False
+    want, have = to_sympy(gold[0]), to_sympy(answer[0])
+    old, new = sympy.Symbol(gold[1]), sympy.Symbol(name)
+    return any(expressions_equal(want, have.subs(new, move)) for move in (old, -old, old + 1, old - 1, 1 - old, -1 - old))
+
+
+def _by_form(g: Form, a: Form, gold: str, answer: str, depth: int) -> bool:
+    if g.kind == "relation" and set(g.marks) == {"="} and not _is_equation(g):
+        if a.kind == "relation" and _other_name(g.parts[0], a.parts[0]):
+            return False
+        return _equal(g.parts[-1], answer, depth + 1)
+    if is_setlike(g) or (g.kind == "tuple" and len(g.parts) == 2 and is_setlike(a) and a.kind != "set"):
+        return sets_equal(gold, answer)
+    if g.kind == "relation":
+        return _relation_equal(g, a, gold, answer, depth)
+    if g.kind in ("list", "set") or _has_plus_minus(gold):
+        return _members_equal(gold, answer, depth)
+    if g.kind == "tuple":
+        parts = _components(a, answer)
+        return len(parts) == len(g.parts) and all(_equal(x, y, depth + 1) for x, y in zip(g.parts, parts, strict=True))
+    if _has_plus_minus(answer) or a.kind in ("list", "set", "tuple", "interval", "union"):
+        return False
+    if a.kind == "relation":
+        value = _last_member(a)
+        return value is not None and _equal(gold, value, depth + 1)
+    return values_equal(gold, answer)
+
+
+def _is_equation(form: Form) -> bool:
+    """Whether a gold with "=" relates variables, rather than naming a value."""
+    if len(form.parts) != 2 or not _NAME.fullmatch(form.parts[0]):
+        return True
+    return len(_letters(form.parts[1])) > 0 and not form.parts[0].endswith(")") and "_" not in form.parts[0]
+
+
+def _other_name(gold: str, answer: str) -> bool:
+    """Whether two assignments name two different single letters."""
+    return all(re.fullmatch(r"[A-Za-z]", name) for name in (gold, answer)) and gold.lower() != answer.lower()
+
+
+def _letters(text: str) -> set[str]:
+    text = re.sub(rf"{TEXT_OPEN}[^{TEXT_CLOSE}]*{TEXT_CLOSE}|\\[A-Za-z]+", " ", text)
+    return set(re.findall(r"[A-Za-z]", text)) - {"e", "i"}
+
+
+def _relation_equal(g: Form, a: Form, gold: str, answer: str, depth: int) -> bool:
+    if set(g.marks) != {"="}:
+        return sets_equal(gold, answer)
+    if a.kind == "relation" and set(a.marks) == {"="}:
+        return equations_equal(g, a)
+    left_is_name = bool(_NAME.fullmatch(g.parts[0]))
+    return a.kind == "value" and len(g.parts) == 2 and left_is_name and _equal(g.parts[1], answer, depth + 1)
+
+
+def _last_member(form: Form) -> str | None:
+    """The value that a chain `name = ... = value` ends with; None when it is no such chain or its members disagree."""
+    if set(form.marks) - {"=", r"\in", r"\equiv"}:
+        return None
+    head, *rest = form.parts
+    if not rest or any(not part for part in rest) or re.fullmatch(r"-?\d+\s?\*?\s?[A-Za-z]", head):
+        return None
+    if len(form.parts) == 2 and re.fullmatch(r"[A-Za-z]", rest[0]) and not _letters(head):
+        return head
+    if len(form.parts) > 1 and re.search(r"\d\s?\\ldots$", rest[-1]):
+        rest = rest[:-1] or [head]
+    values = [part for part in (head, *rest) if part and not _letters(part) and "\\lim" not in part and "\\ldots" not in part]
+    for value in values[:-1]:
+        if not values_equal(value, values[-1]):
+            return None
+    return rest[-1]
+
+
+def _has_plus_minus(text: str) -> bool:
+    return r"\pm" in text or r"\mp" in text
+
+
+def members(text: str) -> list[str]:
+    """The members of an answer that may be a list, a set, a union of sets or a plus-minus; names are left out."""
+    form = parse(text)
+    if form.kind in ("list", "set"):
+        found = [m for part in form.parts for m in members(part)]
+    elif form.kind == "union" and all(parse(p).kind == "set" for p in form.parts):
+        found = list(dict.fromkeys(m for part in form.parts for m in members(part)))
+    elif form.kind == "relation" and set(form.marks) <= {"=", r"\in"} and _NAME.fullmatch(form.parts[0]):
+        found = members(form.parts[-1])
+    elif _has_plus_minus(text) and form.kind == "value":
+        at = re.search(r"\\(?:pm|mp)", text)
+        assert at is not None
+        left, right = text[: at.start()], text[at.end() :]
+        found = [f"{left}+{right}" if left.strip() else right.strip(), f"{left}-{right}"]
+    else:
+        found = [text.strip()]
+    return found
+
+
+def _members_equal(gold: str, answer: str, depth: int) -> bool:
+    """One-to-one matching, order free; repeated members count once."""
+    want, have = members(gold), members(answer)
+    if len(want) != len(have) or len(want) == len(_distinct(want)):
+        want, have = _distinct(want), _distinct(have)
+    if len(want) != len(have) or len(want) > _MAX_MEMBERS or parse(answer).kind in ("tuple", "interval"):
+        return False
+    if any("\\ldots" in m for m in (*want, *have)):
+        return len(want) == len(have) and all(_equal(x, y, depth + 1) for x, y in zip(want, have, strict=True))
+    for member in want:
+        match = next((other for other in have if _equal(member, other, depth + 1)), None)
+        if match is None:
+            return False
+        have.remove(match)
+    return True
+
+
+def _distinct(texts: list[str]) -> list[str]:
+    return list({squash(t): t for t in texts}.values())
+
+
+def _components(form: Form, answer: str) -> list[str]:
+    """The components of a pair, named ones in the order of their names, brackets optional."""
+    if form.kind == "relation" and set(form.marks) == {"="} and len(form.parts) == 2:
+        return _components(parse(form.parts[1]), form.parts[1])
+    if form.kind == "tuple":
+        return list(form.parts)
+    if form.kind == "list":
+        named = [(p.partition("=")[0].strip(), p.partition("=")[2].strip()) for p in form.parts]
+        if all(value and re.fullmatch(r"[A-Za-z]\w{0,3}", name) for name, value in named):
+            return [value for _, value in sorted(named)]
+        return list(form.parts)
+    return [answer]
+
+
+def values_equal(gold: str, answer: str) -> bool:
+    """Two single values with their units."""
+    g, a = split_quantity(strip_parens(gold)), split_quantity(strip_parens(answer))
+    if _APPROX.match(answer):
+        return False
+    if PERCENT in (g.dimension, a.dimension):
+        return _percent_equal(g.value, g.dimension, a.value, a.dimension)
+    if g.dimension and a.dimension:
+        if g.dimension != a.dimension:
+            return False
+        if g.factor != a.factor:
+            x, y = exact_number(g.value), exact_number(a.value)
+            return x is not None and y is not None and x * g.factor == y * a.factor
+    if a.dimension == RADIAN and exact_number(g.value) is not None and g.dimension == DEGREE:
+        return False
+    if a.dimension and a.dimension.startswith("dollar") and a.factor != 1 and g.dimension == "":
+        return _plain_equal(g.value, a.value)
+    return _plain_equal(g.value, a.value)
+
+
+def _percent_equal(gold: str, gold_unit: str, answer: str, answer_unit: str) -> bool:
+    if gold_unit == answer_unit:
+        return _plain_equal(gold, answer)
+    x, y = exact_number(gold), exact_number(answer)
+    if x is None or y is None:
+        return not (gold_unit and answer_unit) and gold_unit == PERCENT and _plain_equal(gold, answer)
+    if gold_unit == PERCENT:
+        return answer_unit == "" and y in (x, x / 100)
+    return gold_unit == "" and y / 100 == x
+
+
+def _plain_equal(gold: str, answer: str) -> bool:
+    x, y = exact_number(gold), exact_number(answer)
+    if x is not None and y is not None:
+        return x == y
+    if re.fullmatch(r"[+-]?\d+", gold) and re.fullmatch(r"[+-]?\d+", answer):
+        return _long(gold) == _long(answer)
+    if squash(gold) == squash(answer):
+        return True
+    if _too_long(gold) or _too_long(answer):
+        return False
+    try:
+        return expressions_equal(to_sympy(gold), to_sympy(answer))
+    except Unreadable:
+        return words(gold) == words(answer) != ""
+    except (TypeError, ValueError, AttributeError, NotImplementedError, ArithmeticError, KeyError, IndexError):
+        return False  # sympy's ways of saying that it can't compare the two
+
+
+def _long(text: str) -> str:
+    return ("-" if text[0] == "-" else "") + text.lstrip("+-").lstrip("0")
+
+
+def _too_long(text: str) -> bool:
+    return len(text) > 2000
