@@ -221,7 +221,7 @@ def claim_file(path: Path, config: Mapping[str, Any], inputs: Mapping[str, str])
         RunConflict: another configuration or other inputs, a live owner, or a file that was made by something else.
     """
     beside = path.with_name(f"{path.name}.manifest.json")
-    fresh = manifest(config, inputs)
+    fresh = manifest(config, inputs) | {"about": {}}
     if path.is_dir():
         raise RunConflict(f"{path} is a folder; -o needs a file")
     lock = Lock(path.with_name(f"{path.name}.lock"), path)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from klearbench.errors import ConfigError, DataError
+from klearbench.store import content_hash
 from klearbench.types import Answer, Message
 from klearrl.config import DataConfig
 
@@ -36,11 +37,14 @@ class RlPrompt:
 
 def load_rows(path: str, data: DataConfig, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Rows of a dataset folder or hub dataset, cut to `columns`. Raises DataError when it can't be opened."""
-    from datasets import disable_progress_bars, load_dataset
+    from datasets import config, disable_progress_bars, load_dataset
 
     disable_progress_bars()
+    # datasets would serve a folder that was made anew from its cache: the key leaves the rows out. Ours is their hash.
+    folder = Path(path)
+    cache = str(Path(config.HF_DATASETS_CACHE) / f"klear-{content_hash(folder)[:16]}") if folder.is_dir() else None
     try:
-        dataset = load_dataset(path, data.config, split=data.split)
+        dataset = load_dataset(path, data.config, split=data.split, cache_dir=cache)
     except (OSError, ValueError) as error:
         hint = "" if Path(path).exists() else "; make it by `klearbench curate`"
         raise DataError(path, f"no dataset can be loaded ({str(error).strip().splitlines()[0][:200]}){hint}") from None

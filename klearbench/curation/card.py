@@ -34,8 +34,12 @@ def _table(rows: Sequence[Sequence[Any]]) -> str:
     return "\n".join("| " + " | ".join(f"{c:,}" if isinstance(c, int) else str(c) for c in row) + " |" for row in rows)
 
 
-def render_card(recipe: Recipe, counts: Mapping[str, Any]) -> str:
-    """The README.md of a dataset. Its YAML header makes `datasets.load_dataset(DIR)` open the first output."""
+def render_card(recipe: Recipe, counts: Mapping[str, Any], content: str) -> str:
+    """The README.md of a dataset. Its YAML header makes `datasets.load_dataset(DIR)` open the first output.
+
+    `content`, the hash of the data files, stands in the header: `datasets` keys its cache by path and header alone, so
+    without it a dataset that was made anew in the same folder would be read from the cache, with the old rows.
+    """
     names = [output.name for output in recipe.outputs]
     usage = [f'{name} = load_dataset("DIR", "{name}")' for name in names]
     usage[0] = f'{names[0]} = load_dataset("DIR")'
@@ -43,7 +47,7 @@ def render_card(recipe: Recipe, counts: Mapping[str, Any]) -> str:
     return _template("card_template.md").substitute(
         name=recipe.name,
         licence=recipe.licence,
-        configs=yaml.safe_dump(_configs(recipe, counts), sort_keys=False).rstrip(),
+        configs=yaml.safe_dump(_configs(recipe, counts, content), sort_keys=False).rstrip(),
         about=recipe.about or "A dataset for training reasoning models.",
         usage="\n".join(usage),
         formats="\n".join(_FORMATS[name] for name in names),
@@ -58,7 +62,7 @@ def render_card(recipe: Recipe, counts: Mapping[str, Any]) -> str:
     )
 
 
-def _configs(recipe: Recipe, counts: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _configs(recipe: Recipe, counts: Mapping[str, Any], content: str) -> list[dict[str, Any]]:
     configs: list[dict[str, Any]] = []
     for number, output in enumerate(recipe.outputs):
         kept = counts["outputs"][output.name]["kept"]
@@ -68,7 +72,8 @@ def _configs(recipe: Recipe, counts: Mapping[str, Any]) -> list[dict[str, Any]]:
             if rows or split == "train"
         ]
         default = {"default": True} if number == 0 else {}
-        configs.append({"config_name": output.name, **default, "data_files": files})
+        about = {"description": f"content {content[:16]}"}
+        configs.append({"config_name": output.name, **default, **about, "data_files": files})
     return configs
 
 

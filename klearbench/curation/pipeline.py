@@ -134,7 +134,7 @@ def _write(material: Material, run: Run, calls: int) -> Summary:
     counts = write_files(material, staging)
     names = publish(staging, run.path)
     shutil.rmtree(staging)
-    write_atomic(run.path / "README.md", render_card(material.recipe, counts))
+    write_atomic(run.path / "README.md", render_card(material.recipe, counts, content_hash(run.path / "data")))
     write_atomic(run.path / "funnel.html", render_funnel(material.recipe, counts))
     files = {name: content_hash(run.path / name) for name in (*names, "README.md", "funnel.html")}
     entry = {"recipe": _fingerprint(material.recipe), "counts": counts, "files": files, "complete": not _lacks(counts)}

@@ -31,8 +31,8 @@ _TEXTS = ("completion", "code", "answer")
 class JudgeSummary:
     """What a run of the command came to.
 
-    `counts` is status -> rows over the whole file, `judged` the rows judged this time, `differences` those where the two
-    math judges differ (mode "both").
+    `counts` is status -> rows over the whole file, `judged` the rows judged this time, `differences` those where the
+    two math judges differ (mode "both").
     """
 
     out: Path
@@ -87,7 +87,7 @@ def run_judge(
         judges = [
             stack.enter_context(MathJudge(mode=mode, workers=workers, time_limit_s=time_limit_s)) for mode in modes
         ]
-        config = {"math_judge": math_judge, "judges": [dict(judge.identity()) for judge in judges]}
+        config = {"math_judge": math_judge, "math_judges": [dict(judge.identity()) for judge in judges]}
         stack.enter_context(claim_file(out, config, inputs))
         check_golds(answers.values(), judges[0])
         job = _Job(completions, problems, out, answers, keys, judges, progress)

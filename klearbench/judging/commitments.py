@@ -11,8 +11,9 @@ _WINDOW = 1200
 """How many characters at the end are read; a commitment stands at the end of its text."""
 
 _LABEL = (
-    r"(?:a|ans|answer|final answer|the answer|the final answer|my answer|final result|result|solution|final solution|correct answer"
-    r"|答案|最终答案|答|答え|解答|정답|답|ответ|окончательный ответ|réponse|réponse finale|la réponse finale|respuesta|respuesta final"
+    r"(?:a|ans|answer|final answer|the answer|the final answer|my answer|correct answer|final result|result|solution"
+    r"|final solution|答案|最终答案|答|答え|解答|정답|답|ответ|окончательный ответ|réponse|réponse finale|la réponse finale"
+    r"|respuesta|respuesta final"
     r"|antwort|endergebnis|risposta|resposta|resposta final)"
 )
 _MARK = r"[\s*_#>`✅☑✓✔➡→•\-–—()\[\]️]"
@@ -22,7 +23,8 @@ _LABEL_LINE = re.compile(rf"{_MARK}{{0,12}}{_LABEL}{_MARK}{{0,6}}[:：]?{_MARK}{
 _HASHES = re.compile(r"^[ \t]{0,3}####[ \t]{1,4}(\S.{0,300})$", re.MULTILINE)
 _ANSWER_TAG = re.compile(r"<answer>((?:(?!</?answer>).){0,600})</answer>", re.IGNORECASE | re.DOTALL)
 _SENTENCE = re.compile(
-    r"\b(?:the|our|my|final|correct)\s(?:final\s|correct\s)?answer\s(?:is|equals|must be|should be|will be|would be|comes out to|=)"
+    r"\b(?:the|our|my|final|correct)\s(?:final\s|correct\s)?answer\s"
+    r"(?:is|equals|must be|should be|will be|would be|comes out to|=)"
     r"(?:\s(?:therefore|thus|then|indeed|simply|just|exactly))?\s?:?\s?(.*)\Z",
     re.IGNORECASE | re.DOTALL,
 )
@@ -39,7 +41,7 @@ _VALUE = re.compile(r"[0-9０-９\\½-¾π∞√∅]|\A\W{0,4}[A-Za-z]\W{0,4}\Z"
 
 @dataclass(frozen=True, slots=True)
 class Commitment:
-    """An unboxed answer: its text, where it stood, whether it offers several values, whether the text goes on after it."""
+    """An unboxed answer: its text, where it stood, whether it offers several values, whether it is surely whole."""
 
     text: str
     how: str

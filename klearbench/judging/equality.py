@@ -93,7 +93,9 @@ def _families_equal(gold: tuple[str, str], answer: tuple[str, str] | None) -> bo
         return False
     want, have = to_sympy(gold[0]), to_sympy(answer[0])
     old, new = sympy.Symbol(gold[1]), sympy.Symbol(name)
-    return any(expressions_equal(want, have.subs(new, move)) for move in (old, -old, old + 1, old - 1, 1 - old, -1 - old))
+    return any(
+        expressions_equal(want, have.subs(new, move)) for move in (old, -old, old + 1, old - 1, 1 - old, -1 - old)
+    )
 
 
 def _by_form(g: Form, a: Form, gold: str, answer: str, depth: int) -> bool:
@@ -155,7 +157,9 @@ def _last_member(form: Form) -> str | None:
         return head
     if len(form.parts) > 1 and re.search(r"\d\s?\\ldots$", rest[-1]):
         rest = rest[:-1] or [head]
-    values = [part for part in (head, *rest) if part and not _letters(part) and "\\lim" not in part and "\\ldots" not in part]
+    values = [
+        part for part in (head, *rest) if part and not _letters(part) and "\\lim" not in part and "\\ldots" not in part
+    ]
     for value in values[:-1]:
         if not values_equal(value, values[-1]):
             return None

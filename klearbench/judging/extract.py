@@ -1,7 +1,7 @@
 """From a completion to the final answer it commits to.
 
-Policy: the text after the last closing thinking tag of the first assistant turn counts; a box is the answer; without one
-an explicit commitment counts (`Answer: X` as the last line, `#### X`, `<answer>X</answer>`, "the answer is X").
+Policy: the text after the last closing thinking tag of the first assistant turn counts; a box is the answer; without
+one an explicit commitment counts (`Answer: X` as the last line, `#### X`, `<answer>X</answer>`, "the answer is X").
 Numbers in prose never count. Several different values are a hedge, unless the later one clearly replaces the earlier.
 
 Covered: thinking tags of several families, chat turns that run on, nested and unfinished boxes, echoed prompts, code
@@ -66,9 +66,10 @@ _EXAMPLE = re.compile(
     re.IGNORECASE,
 )
 _REPLACES = re.compile(
-    r"\b(?:wait|actually|correct(?:ion|ed|ing)?|mistake|redo|re-?check|recount|recalculat\w*|recomput\w*|error|oops|sorry|hold on"
-    r"|instead|rather|revis\w*|should be|scratch that|not right|wrong|on second thought|however|but|final|finally|therefore"
-    r"|thus|hence|so|then|next|now|step|substitut\w*|which gives|giving|implies|it follows|using this|with this|the answer)\b"
+    r"\b(?:wait|actually|correct(?:ion|ed|ing)?|mistake|redo|re-?check|recount|recalculat\w*|recomput\w*|error"
+    r"|oops|sorry|hold on|instead|rather|revis\w*|should be|scratch that|not right|wrong|on second thought|however|but|final"
+    r"|finally|therefore|thus|hence|so|then|next|now|step|substitut\w*|which gives|giving|implies|it follows|using this"
+    r"|with this|the answer)\b"
     r"|更正|改正|因此|所以|最终|然后|接着|等等|不对",
     re.IGNORECASE,
 )
@@ -77,7 +78,8 @@ _OFFERS = re.compile(
 )
 _JOINS = re.compile(r"[\s$,;.\\()\[\]、和及与]*(?:\band\b)?[\s$,;\\()\[\]]*", re.IGNORECASE)
 _WITHDRAWN = re.compile(
-    r"[^.!?\n]{0,40}[.!?]?\s{0,4}(?:(?:no|wait|hmm)\b[,.!:\s]{1,4})?(?:(?:that|this|it|which)\s(?:is|was|'s|can't be|cannot be)\s)"
+    r"[^.!?\n]{0,40}[.!?]?\s{0,4}(?:(?:no|wait|hmm)\b[,.!:\s]{1,4})?"
+    r"(?:(?:that|this|it|which)\s(?:is|was|'s|can't be|cannot be)\s)"
     r"(?:wrong|incorrect|not (?:right|correct|the answer)|a mistake|impossible)",
     re.IGNORECASE,
 )

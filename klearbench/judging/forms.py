@@ -92,8 +92,8 @@ def parse(text: str) -> Form:
         return Form("union", tuple(parts))
     iso = _ISO_INTERVAL.fullmatch(text)
     if iso is not None and (iso[1] == "]" or iso[3] == "["):
-        ends = tuple(e.strip() for e in split_top(iso[2], ",;"))
-        return Form("interval", ends, ("(" if iso[1] == "]" else "[", ")" if iso[3] == "[" else "]"))
+        limits = tuple(e.strip() for e in split_top(iso[2], ",;"))
+        return Form("interval", limits, ("(" if iso[1] == "]" else "[", ")" if iso[3] == "[" else "]"))
     members = split_list(text)
     if len(members) > 1:
         return Form("list", tuple(members))

@@ -34,20 +34,24 @@ _Key = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What was found for one answer text: the comparison, the answer as shown, the worker's times in seconds."""
+    """What was found for one answer text: the comparison, the answer as shown, the worker's times in seconds.
+
+    `nothing` is True when math-verify found nothing to compare in the text.
+    """
 
     comparison: Comparison
     extracted: str | None
     cpu_s: float = 0.0
     wall_s: float = 0.0
+    nothing: bool = False
 
 
 class MathJudge:
     """Judges math samples. Workers start when the first answer needs one; use it as a context manager.
 
     Args:
-        mode: "strict" (extraction and comparison by the policy in docs) or "math-verify" (that library alone on the text
-            after the thinking).
+        mode: "strict" (extraction and comparison by the policy in docs) or "math-verify" (that library alone, on the
+            text after the thinking).
         workers: processes at most.
         time_limit_s: CPU seconds for one comparison; a comparison that needs more is not shown equal.
 
@@ -105,7 +109,7 @@ class MathJudge:
         return judged.comparison
 
     def _read(self, row: Row) -> Extraction:
-        """What of a completion is compared: the extracted answer, or in math-verify mode the text after the thinking."""
+        """What of a completion is compared: the extracted answer, or for math-verify the text after the thinking."""
         sample, _, final = row
         if self._mode == "strict":
             return _final_answer(sample.completion) if final else extract(sample.completion)
@@ -142,19 +146,14 @@ class MathJudge:
         return {"op": op, "gold": gold, "answer": text}
 
     def _from_reply(self, key: _Key, reply: Reply) -> _Judged:
-        shown = key[2]
-        if reply.error == "died":
-            comparison = Comparison(None, reply.detail)
-        elif reply.error == "timeout":
-            comparison = self._after_timeout(key)
-        else:
-            assert reply.value is not None
+        shown = key[2] if self._mode == "strict" else None
+        if reply.value is not None:
             equal, detail = reply.value["equal"], str(reply.value.get("detail", ""))
-            comparison = Comparison(equal, detail or ("" if equal else "not equal to the reference"))
             shown = reply.value.get("extracted", shown)
-        return _Judged(
-            comparison, shown if self._mode == "strict" or not reply.error else None, reply.cpu_s, reply.wall_s
-        )
+            comparison = Comparison(equal, detail or ("" if equal else "not equal to the reference"))
+            return _Judged(comparison, shown, reply.cpu_s, reply.wall_s, nothing=shown is None)
+        comparison = self._after_timeout(key) if reply.error == "timeout" else Comparison(None, reply.detail)
+        return _Judged(comparison, shown, reply.cpu_s, reply.wall_s)
 
     def _after_timeout(self, key: _Key) -> Comparison:
         """A comparison that ran out of time: the answer's fault, unless the reference alone takes that long."""
@@ -209,7 +208,7 @@ def _status(found: Extraction, judged: _Judged, finish: FinishReason) -> Status:
         return Status.truncated
     if found.kind == "no_answer":
         return Status.no_answer
-    if judged.extracted is None:  # math-verify found nothing to compare
+    if judged.nothing:
         return Status.truncated if ran_out else Status.no_answer
     return Status.correct if judged.comparison.equal else Status.wrong_answer
 

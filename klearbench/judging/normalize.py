@@ -26,12 +26,12 @@ _SIGNS = {
     **{"，": ",", "、": ",", "。": ".", "：": ":", "；": ";", "∶": ":", "⁄": "/", "∕": "/", "（": "(", "）": ")"},
     **{"″": "''", "′": "'", "’": "'", "∣": "|", "∨": r"\text{ or }", "∧": r"\text{ and }"},
 }
-_TABLE = {**_FULL_WIDTH, **{ord(k): v for k, v in _SIGNS.items()}}
+_TABLE: dict[int, str | int] = {**_FULL_WIDTH, **{ord(k): v for k, v in _SIGNS.items()}}
 _VULGAR = {
     **{"½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅖": "2/5", "⅗": "3/5", "⅘": "4/5"},
     **{"⅙": "1/6", "⅚": "5/6", "⅐": "1/7", "⅛": "1/8", "⅜": "3/8", "⅝": "5/8", "⅞": "7/8", "⅑": "1/9", "⅒": "1/10"},
 }
-_TABLE |= {ord(k): r"\frac{%s}{%s}" % tuple(v.split("/")) for k, v in _VULGAR.items()}
+_TABLE |= {ord(k): rf"\frac{{{v[:-2]}}}{{{v[-1]}}}" if v != "1/10" else r"\frac{1}{10}" for k, v in _VULGAR.items()}
 _SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
 _SUBSCRIPT = str.maketrans("₀₁₂₃₄₅₆₇₈₉ₙ", "0123456789n")
 

@@ -59,7 +59,7 @@ def _scaled(value: Fraction, exponent: str) -> Fraction | None:
     power = int(exponent.strip("{ }").replace(" ", ""))
     if abs(power) > MAX_EXPONENT:
         return None
-    return value * Fraction(10) ** power
+    return value * 10**power if power >= 0 else value / 10**-power
 
 
 def _signed(match: re.Match[str], value: Fraction | None) -> Fraction | None:
@@ -96,7 +96,7 @@ def _slash(match: re.Match[str]) -> Fraction | None:
 
 def _cycle(whole: str, fixed: str, cycle: str) -> Fraction:
     nines = 10 ** len(cycle) - 1
-    return Fraction(int((whole + fixed) or "0")) / 10 ** len(fixed) + Fraction(int(cycle), nines * 10 ** len(fixed))
+    return Fraction(int((whole + fixed) or "0"), 10 ** len(fixed)) + Fraction(int(cycle), nines * 10 ** len(fixed))
 
 
 def _repeating(match: re.Match[str]) -> Fraction | None:

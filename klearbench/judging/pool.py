@@ -4,8 +4,8 @@ math-verify and sympy can hang in C code where no alarm and no thread reaches th
 process of its own that is killed when its time is over. A hang costs one worker and one verdict.
 
 Workers are started by exec (never by fork: the caller may hold torch threads), lazily, in a session of their own (a
-Ctrl-C at the terminal doesn't reach them). They end when their stdin closes. The time limit is CPU time, kept by a kernel
-timer in the worker: it holds in C code and after the parent's death, and a loaded machine doesn't change a verdict.
+Ctrl-C at the terminal doesn't reach them). They end when their stdin closes. The time limit is CPU time, kept by a
+kernel timer in the worker: it holds in C code and after the parent's death, and a loaded machine changes no verdict.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def sets_equal(gold: str, answer: str) -> bool:
         if one == other:
             return True
         difference = sympy.simplify(sympy.SymmetricDifference(one, other)) if _simple(one, other) else None
-        return difference == sympy.S.EmptySet
+        return bool(difference == sympy.S.EmptySet)
     except Unreadable:
         return _same_inequality(gold, answer)
     except (TypeError, ValueError, AttributeError, NotImplementedError, ArithmeticError, KeyError, IndexError):

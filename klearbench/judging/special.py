@@ -21,7 +21,10 @@ _BASE_WORDS = {
     **{"eleven": 11, "twelve": 12, "sixteen": 16, "binary": 2, "octal": 8, "hex": 16},
 }
 _NUMBER_WORDS = {
-    w: i for i, w in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"])
+    w: i
+    for i, w in enumerate(
+        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+    )
 }
 _MODULUS = re.compile(
     r"(?:[A-Za-z]\s?(?:\\equiv|=)\s?)?(-?\d{1,60})\s?\(?\s?(?:\\pmod|\\bmod|\\mod|mod)\s?\{?\s?\(?(\d{1,60})\)?\s?\}?\s?\)?"

@@ -22,7 +22,32 @@ _MAX_POWER = 20000
 _MAX_FACTORIAL = 5000
 _MAX_TERMS = 20000
 _DIGITS = 60
-_FUNCTIONS = ["sqrt", "sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "arccot", "sinh", "cosh", "tanh", "ln", "log", "exp", "gcd", "lcm", "max", "min", "floor", "ceil", "abs"]
+_FUNCTIONS = [
+    "sqrt",
+    "sin",
+    "cos",
+    "tan",
+    "cot",
+    "sec",
+    "csc",
+    "arcsin",
+    "arccos",
+    "arctan",
+    "arccot",
+    "sinh",
+    "cosh",
+    "tanh",
+    "ln",
+    "log",
+    "exp",
+    "gcd",
+    "lcm",
+    "max",
+    "min",
+    "floor",
+    "ceil",
+    "abs",
+]
 _SYMBOL_WORDS = ["pi", "theta", "alpha", "beta", "gamma", "lambda", "phi", "omega", "infty"]
 _NAMES = re.compile(r"(?<![\\A-Za-z])(" + "|".join((*_FUNCTIONS[1:], *_SYMBOL_WORDS)) + r")(?![A-Za-z])")
 _CODE = re.compile(
@@ -101,7 +126,11 @@ def to_latex(text: str) -> str:
     text = re.sub(r"\{([^{}]{1,200})\\choose(?![a-z])([^{}]{1,200})\}", r"\\binom{\1}{\2}", text)
     text = re.sub(r"\A([^\\]{1,20})\\choose(?![a-z])([^\\]{1,20})\Z", r"\\binom{\1}{\2}", text)
     text = re.sub(r"\{([^{}]{1,200})\\over(?![a-z])([^{}]{1,200})\}", r"\\frac{\1}{\2}", text)
-    text = re.sub(r"\A([^=]{1,200}?)\\over(?![a-z])([^=]{1,200})\Z", r"\\frac{\1}{\2}", text) if text.count(r"\over") == 1 else text
+    text = (
+        re.sub(r"\A([^=]{1,200}?)\\over(?![a-z])([^=]{1,200})\Z", r"\\frac{\1}{\2}", text)
+        if text.count(r"\over") == 1
+        else text
+    )
     text = re.sub(r"\\tan\s?\^\s?\{-1\}", r"\\arctan ", text)
     text = re.sub(r"\\(sin|cos)\s?\^\s?\{-1\}", r"\\arc\1 ", text)
     text = re.sub(r"\\arc(sin|cos|tan)\s?\(", r"\\arc\1(", text)

@@ -28,8 +28,10 @@ _define(
     f86400="day days 天 日", f604800="week weeks 周", f0p001="ms millisecond milliseconds",
 )  # fmt: skip
 _define("month", f1="month months 个月", f12="year years yr yrs 年")
-_define("mass", f1="g gram grams 克", f1000="kg kilogram kilograms 千克 公斤", f0p001="mg", f453p59237="lb lbs pound pounds",
-        f28p349523125="oz ounce ounces", f907184p74="ton tons")  # fmt: skip
+_define(
+    "mass", f1="g gram grams 克", f1000="kg kilogram kilograms 千克 公斤", f0p001="mg",
+    f453p59237="lb lbs pound pounds", f28p349523125="oz ounce ounces", f907184p74="ton tons",
+)  # fmt: skip
 _define(
     "volume",
     f1="l liter liters litre litres 升",

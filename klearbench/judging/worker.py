@@ -42,9 +42,13 @@ def _set(request: Mapping[str, Any]) -> dict[str, Any]:
 def _gold(request: Mapping[str, Any]) -> dict[str, Any]:
     """Read a reference alone, as the comparison named in "answer" would."""
     if request["answer"] == "math-verify":
-        from math_verify import parse
+        from math_verify import parse, verify
 
-        parse(f"${request['gold']}$", parsing_timeout=None)
+        verify(
+            parse(f"${request['gold']}$", parsing_timeout=None),
+            parse("$1$", parsing_timeout=None),
+            timeout_seconds=None,
+        )
     else:
         from klearbench.judging.equality import read_alone
 

@@ -86,8 +86,24 @@ def test_an_unboxed_answer_at_the_very_end_may_be_incomplete() -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["\\boxed{", "}", "{", "<think>", "</think>", "answer is ", "Answer: ", "*", "$", "#### ", "\\boxed{1} ", "<answer>", "```\n"]
-    + ["\n", " ", "\\", "<", "[", "1,", "or ", "A:", "-", "the answer is 1. ", "\\boxed{1}, ", "Final answer", "答案", "<|im_start|>"],
+    [
+        *(
+            "\\boxed{",
+            "}",
+            "{",
+            "<think>",
+            "</think>",
+            "answer is ",
+            "Answer: ",
+            "*",
+            "$",
+            "#### ",
+            "\\boxed{1} ",
+            "```\n",
+        ),
+        *("<answer>", "\n", " ", "\\", "<", "[", "1,", "or ", "A:", "-", "the answer is 1. ", "\\boxed{1}, ", "答案"),
+        *("Final answer", "<|im_start|>"),
+    ],
 )
 def test_a_megabyte_of_anything_is_read_in_linear_time(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))

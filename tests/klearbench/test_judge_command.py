@@ -1,4 +1,4 @@
-"""`klearbench judge`: validation, order, resume, refusals, the two judges side by side, the recorded GSM8K responses."""
+"""`klearbench judge`: validation, order, resume, refusals, two judges side by side, the recorded GSM8K responses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from klearbench.judging.command import run_judge
 from klearbench.judging.judge import MathJudge
 from klearbench.judging.math import Comparison
 
-PROBLEMS = [{"id": "a", "kind": "math", "answer": "7"}, {"id": "b", "kind": "math", "answer": "\\frac{1}{2}", "rule": "expression"}]
+PROBLEMS = [
+    {"id": "a", "kind": "math", "answer": "7"},
+    {"id": "b", "kind": "math", "answer": "\\frac{1}{2}", "rule": "expression"},
+]
 COMPLETIONS = [
     {"problem_id": "b", "sample_index": 0, "completion": "so \\boxed{0.5}"},
     {"problem_id": "a", "sample_index": 1, "completion": "so \\boxed{8}"},
@@ -53,7 +56,9 @@ def test_verdicts_come_out_in_the_order_of_the_completions(files: tuple[Path, Pa
     assert not files[2].with_name("v.jsonl.lock").exists()
 
 
-def test_the_same_command_finishes_what_is_missing(files: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_command_finishes_what_is_missing(
+    files: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(command, "BATCH", 1)
     run_judge(*files)
     whole = files[2].read_bytes().splitlines(keepends=True)
@@ -70,7 +75,10 @@ def test_the_same_command_finishes_what_is_missing(files: tuple[Path, Path, Path
 
 
 def test_a_kill_in_the_middle_is_resumed(files: tuple[Path, Path, Path]) -> None:
-    code = "import sys; from pathlib import Path; from klearbench.judging.command import run_judge; run_judge(*map(Path, sys.argv[1:]))"
+    code = (
+        "import sys; from pathlib import Path; from klearbench.judging.command import run_judge;"
+        " run_judge(*map(Path, sys.argv[1:]))"
+    )
     argv = [sys.executable, "-c", code, *map(str, files)]
     killed = subprocess.run(argv, env={**os.environ, "KLEAR_FAULT": "half.v.jsonl:3:kill"}, check=False)
     assert killed.returncode == -9
@@ -81,14 +89,14 @@ def test_a_kill_in_the_middle_is_resumed(files: tuple[Path, Path, Path]) -> None
 
 def test_changed_inputs_and_options_are_refused(files: tuple[Path, Path, Path]) -> None:
     run_judge(*files)
-    with pytest.raises(RunConflict, match="math_judge = 'strict'.*'both'"):
+    with pytest.raises(RunConflict, match=r"math_judge = 'strict'.*'both'"):
         run_judge(*files, math_judge="both")
     write(files[0], COMPLETIONS[:2])
     with pytest.raises(RunConflict, match="completions"):
         run_judge(*files)
     foreign = files[2].with_name("notes.jsonl")
     foreign.write_text("mine\n")
-    with pytest.raises(RunConflict, match="notes.jsonl"):
+    with pytest.raises(RunConflict, match=r"notes\.jsonl"):
         run_judge(files[0], files[1], foreign)
     assert foreign.read_text() == "mine\n"
 
@@ -96,7 +104,10 @@ def test_changed_inputs_and_options_are_refused(files: tuple[Path, Path, Path]) 
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"problem_id": "a", "sample_index": 0, "completed": "x"}, "unknown key 'completed'; did you mean 'completion'"),
+        (
+            {"problem_id": "a", "sample_index": 0, "completed": "x"},
+            "unknown key 'completed'; did you mean 'completion'",
+        ),
         ({"problem_id": "c", "sample_index": 0, "completion": "x"}, "problem_id 'c' isn't in"),
         ({"problem_id": "a", "sample_index": "0", "completion": "x"}, "sample_index is '0'"),
         ({"problem_id": "a", "sample_index": True, "completion": "x"}, "sample_index is True"),
@@ -104,11 +115,16 @@ def test_changed_inputs_and_options_are_refused(files: tuple[Path, Path, Path]) 
         ({"problem_id": "a", "sample_index": 0, "completion": "x", "answer": "7"}, "exactly one of"),
         ({"problem_id": "a", "sample_index": 0, "completion": 7}, "completion is int"),
         ({"problem_id": "a", "sample_index": 0, "code": "x"}, '"code" row'),
-        ({"problem_id": "a", "sample_index": 0, "completion": "x", "finish_reason": "eos"}, "allowed: stop, length, error"),
+        (
+            {"problem_id": "a", "sample_index": 0, "completion": "x", "finish_reason": "eos"},
+            "allowed: stop, length, error",
+        ),
         ({"problem_id": "b", "sample_index": 0, "completion": "x"}, "stands twice \\(first in line 1\\)"),
     ],
 )
-def test_a_bad_completion_is_named_by_file_and_line(files: tuple[Path, Path, Path], row: dict[str, object], message: str) -> None:
+def test_a_bad_completion_is_named_by_file_and_line(
+    files: tuple[Path, Path, Path], row: dict[str, object], message: str
+) -> None:
     write(files[0], [COMPLETIONS[0], row])
     with pytest.raises(DataError, match=rf"c\.jsonl:2: .*{message}"):
         run_judge(*files)
@@ -126,7 +142,9 @@ def test_a_bad_completion_is_named_by_file_and_line(files: tuple[Path, Path, Pat
         ({"id": "a", "kind": "math", "answer": "1"}, "stands twice"),
     ],
 )
-def test_a_bad_problem_is_named_by_file_and_line(files: tuple[Path, Path, Path], row: dict[str, object], message: str) -> None:
+def test_a_bad_problem_is_named_by_file_and_line(
+    files: tuple[Path, Path, Path], row: dict[str, object], message: str
+) -> None:
     write(files[1], [*PROBLEMS, row])
     with pytest.raises(DataError, match=rf"p\.jsonl:3: .*{message}"):
         run_judge(*files)
@@ -138,7 +156,9 @@ def test_a_reference_that_breaks_its_rule_is_named(files: tuple[Path, Path, Path
         run_judge(*files)
 
 
-def test_judge_errors_end_incomplete_and_are_tried_again(files: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judge_errors_end_incomplete_and_are_tried_again(
+    files: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = MathJudge._ask
 
     def broken(self: MathJudge, keys: list[tuple[str, str, str]]) -> list[object]:
@@ -159,7 +179,10 @@ def test_judge_errors_end_incomplete_and_are_tried_again(files: tuple[Path, Path
 
 def test_both_lists_each_differing_verdict(files: tuple[Path, Path, Path]) -> None:
     write(files[1], [{"id": "a", "kind": "math", "answer": "10\\text{ cm}"}])
-    rows = [{"problem_id": "a", "sample_index": i, "answer": text} for i, text in enumerate(["10\\text{ cm}", "10\\text{ kg}", "11"])]
+    rows = [
+        {"problem_id": "a", "sample_index": i, "answer": text}
+        for i, text in enumerate(["10\\text{ cm}", "10\\text{ kg}", "11"])
+    ]
     write(files[0], rows)
     summary = run_judge(*files, math_judge="both")
     [difference] = read(files[2].with_name("v.jsonl.differences.jsonl"))

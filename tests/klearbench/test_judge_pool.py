@@ -94,7 +94,10 @@ def test_many_threads_share_a_pool() -> None:
 
 
 def test_replies_keep_the_order_of_the_requests() -> None:
-    requests = [{"op": "strict", "gold": f"{i}\\sqrt{{2}}", "answer": f"\\sqrt{{{2 * i * i if i % 3 else 5}}}"} for i in range(1, 13)]
+    requests = [
+        {"op": "strict", "gold": f"{i}\\sqrt{{2}}", "answer": f"\\sqrt{{{2 * i * i if i % 3 else 5}}}"}
+        for i in range(1, 13)
+    ]
     with Pool(2) as pool:
         got = [reply.value["equal"] for reply in pool.run_many(requests)]
     assert got == [i % 3 != 0 for i in range(1, 13)]
@@ -126,6 +129,8 @@ def test_no_worker_outlives_a_killed_parent(tmp_path: Path) -> None:
 
 
 def test_importing_the_judge_loads_no_sympy() -> None:
-    code = f"import sys, {judge_module.__name__}; print(any(m in sys.modules for m in ('sympy', 'math_verify', 'torch')))"
+    code = (
+        f"import sys, {judge_module.__name__}; print(any(m in sys.modules for m in ('sympy', 'math_verify', 'torch')))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

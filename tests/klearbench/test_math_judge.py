@@ -113,7 +113,15 @@ def test_code_in_an_answer_is_never_run(judge: MathJudge, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     "answer",
-    ["9^{9^{9^{9}}}", "(10^{50})!", "((2^{999})^{999})^{999}", "10^{-10^{12}}", "(" * 300 + "5" + ")" * 299, "\\sqrt{" * 500, "9" * 100_000],
+    [
+        "9^{9^{9^{9}}}",
+        "(10^{50})!",
+        "((2^{999})^{999})^{999}",
+        "10^{-10^{12}}",
+        "(" * 300 + "5" + ")" * 299,
+        "\\sqrt{" * 500,
+        "9" * 100_000,
+    ],
 )
 def test_huge_answers_are_wrong_and_quick(judge: MathJudge, answer: str) -> None:
     judge.compare(Answer("p", "x+1"), "x+2")  # the worker is warm
@@ -135,7 +143,10 @@ def test_equal_answers_are_asked_once(judge: MathJudge, monkeypatch: pytest.Monk
 
 def test_plain_integers_need_no_worker_and_little_time() -> None:
     rows = [
-        (sample(f"<think>\n7 then max 9 gives 9 .\n</think>\nThe answer is \\boxed{{{i % 10}}}.", index=i), Answer("p", "7", "integer"))
+        (
+            sample(f"<think>\n7 then max 9 gives 9 .\n</think>\nThe answer is \\boxed{{{i % 10}}}.", index=i),
+            Answer("p", "7", "integer"),
+        )
         for i in range(20_000)
     ]
     with MathJudge() as judge:
@@ -171,7 +182,7 @@ def test_a_judge_works_from_a_thread(judge: MathJudge) -> None:
 
 def test_golds_are_checked(judge: MathJudge) -> None:
     check_golds([Answer("a", "5", "integer_0_999"), Answer("b", "\\frac{1}{2}")], judge)
-    with pytest.raises(DataError, match="'1000'.*0 to 999"):
+    with pytest.raises(DataError, match=r"'1000'.*0 to 999"):
         check_golds([Answer("a", "5"), Answer("b", "1000", "integer_0_999")], judge)
     with pytest.raises(DataError, match="b: "):
         check_golds([Answer("a", "5"), Answer("b", "")], judge)
@@ -199,8 +210,12 @@ def test_the_labelled_completions(shared: Path) -> None:
     with MathJudge(workers=2) as judge:
         verdicts = judge.judge(items)
     names = {"wrong": "wrong_answer"}
-    wrong = [r["id"] for r, v in zip(rows, verdicts, strict=True) if v.status != names.get(str(r["verdict"]), r["verdict"])]
-    credited = [r["id"] for r, v in zip(rows, verdicts, strict=True) if v.status is Status.correct and r["verdict"] != "correct"]
+    wrong = [
+        r["id"] for r, v in zip(rows, verdicts, strict=True) if v.status != names.get(str(r["verdict"]), r["verdict"])
+    ]
+    credited = [
+        r["id"] for r, v in zip(rows, verdicts, strict=True) if v.status is Status.correct and r["verdict"] != "correct"
+    ]
     assert len(wrong) <= 0.015 * len(rows), wrong
     assert credited == []
 
@@ -220,14 +235,18 @@ def test_the_labelled_answers(shared: Path) -> None:
 @pytest.mark.shared
 @pytest.mark.parametrize(
     ("name", "rule"),
-    [("aime24", "integer_0_999"), ("aime25", "integer_0_999"), ("hmmt25", "expression")]
-    + [("math500", "expression"), ("gsm8k_test", "expression")],
+    [
+        *(("aime24", "integer_0_999"), ("aime25", "integer_0_999"), ("hmmt25", "expression")),
+        *(("math500", "expression"), ("gsm8k_test", "expression")),
+    ],
 )
 def test_every_gold_equals_itself_written_otherwise(shared: Path, name: str, rule: str) -> None:
     rows = rows_of(shared / f"data/{name}.jsonl")
     with MathJudge(workers=2) as judge:
         check_golds([Answer(str(r["id"]), str(r["answer"]), rule) for r in rows], judge)
         # A trailing blank command defeats the comparison of equal strings, so that the text is really read.
-        items = [(sample(f"so \\boxed{{\\displaystyle {r['answer']}}}"), Answer("p", str(r["answer"]), rule)) for r in rows]
+        items = [
+            (sample(f"so \\boxed{{\\displaystyle {r['answer']}}}"), Answer("p", str(r["answer"]), rule)) for r in rows
+        ]
         statuses = [v.status for v in judge.judge(items)]
     assert [r["id"] for r, s in zip(rows, statuses, strict=True) if s is not Status.correct] == []
