@@ -215,7 +215,7 @@ class Run:
 
 @contextmanager
 def claim_file(path: Path, config: Mapping[str, Any], inputs: Mapping[str, str]) -> Iterator[None]:
-    """Hold a single output file as `Run` holds a folder: `PATH.lock` while it is written, `PATH.manifest.json` beside it.
+    """Hold one output file as `Run` holds a folder: `PATH.lock` while it is written, `PATH.manifest.json` beside it.
 
     Raises:
         RunConflict: another configuration or other inputs, a live owner, or a file that was made by something else.

@@ -12,8 +12,8 @@ _WINDOW = 1200
 
 _LABEL = (
     r"(?:a|ans|answer|final answer|the answer|the final answer|my answer|correct answer|final result|result|solution"
-    r"|final solution|答案|最终答案|答|答え|解答|정답|답|ответ|окончательный ответ|réponse|réponse finale|la réponse finale"
-    r"|respuesta|respuesta final"
+    r"|final solution|答案|最终答案|答|答え|解答|정답|답|ответ|окончательный ответ|réponse"
+    r"|réponse finale|la réponse finale|respuesta|respuesta final"
     r"|antwort|endergebnis|risposta|resposta|resposta final)"
 )
 _MARK = r"[\s*_#>`✅☑✓✔➡→•\-–—()\[\]️]"
@@ -106,8 +106,20 @@ def _is_remark(text: str) -> bool:
     return len(text) < 120 and not re.search(r"\d", text)
 
 
+def _bare_value(text: str) -> str:
+    """Without "the final answer is" before the value and a remark after it ("I hope it is correct")."""
+    text = re.sub(
+        r"\A\W{0,4}(?:the\s)?(?:final\s|correct\s)?answer\s(?:is|=)\s?:?", "", text.strip(), flags=re.IGNORECASE
+    )
+    stop = re.search(r"[.!](?:\*{1,2})?\s(?=[A-Z(])", text)
+    if stop is not None and _is_remark(text[stop.end() :]):
+        text = text[: stop.start()]
+    text = re.sub(r",?\s(?:I (?:think|believe|guess|hope)|right|indeed)\s?\??\Z", "", text.rstrip(" .!"))
+    return unwrap_delimiters(text.strip().strip("*_ "))
+
+
 def _accept(text: str, how: str, complete: bool) -> Commitment | None:
-    text = unwrap_delimiters(text.strip().strip("*_ "))
+    text = _bare_value(text)
     if not text or len(text) > 300 or is_placeholder(text):
         return None
     several = _SEVERAL.search(text) is not None and len(re.findall(r"\d+", text)) != 1

@@ -56,6 +56,7 @@ _ASSISTANT = re.compile(
     r"|<\|assistant\|>\s?|<｜Assistant｜>|\[/INST\]"
 )
 _FINAL_CHANNEL = re.compile(r"<\|channel\|>\s?final\b[^<]{0,40}<\|message\|>")
+_NEXT_QUESTION = re.compile(r"\n[ \t]{0,3}(?:Q|Question|Problem)[ \t]{0,2}(?:\d{1,3})?[:.]")
 _FENCE = re.compile(r"^[ \t]{0,3}(?:```|~~~).*$", re.MULTILINE)
 _CUT_BOX = re.compile(r"\\(?:b|bo|box|boxe|boxed|f|fb|fbo|fbox|framebox)\s{0,8}\Z")
 _SIMPLE = re.compile(r"\\boxed\{(-?\d{1,18})\}[$.\s]{0,8}\Z")
@@ -67,9 +68,9 @@ _EXAMPLE = re.compile(
 )
 _REPLACES = re.compile(
     r"\b(?:wait|actually|correct(?:ion|ed|ing)?|mistake|redo|re-?check|recount|recalculat\w*|recomput\w*|error"
-    r"|oops|sorry|hold on|instead|rather|revis\w*|should be|scratch that|not right|wrong|on second thought|however|but|final"
-    r"|finally|therefore|thus|hence|so|then|next|now|step|substitut\w*|which gives|giving|implies|it follows|using this"
-    r"|with this|the answer)\b"
+    r"|oops|sorry|hold on|instead|rather|revis\w*|should be|scratch that|not right|wrong|on second thought|however|but"
+    r"|final|finally|therefore|thus|hence|so|then|next|now|step|substitut\w*|which gives|giving|implies|it follows"
+    r"|using this|with this|the answer)\b"
     r"|更正|改正|因此|所以|最终|然后|接着|等等|不对",
     re.IGNORECASE,
 )
@@ -93,6 +94,7 @@ def extract(completion: str) -> Extraction:
     tail, cut = after_thinking(completion)
     if cut:
         return Extraction("truncated", None, cut)
+    tail = _before_next_question(tail)
     boxes, unfinished = find_boxes(_blank_code(tail))
     if unfinished or _CUT_BOX.search(tail, max(0, len(tail) - 24)):
         return Extraction("truncated", None, "the last box is unfinished")
@@ -175,6 +177,15 @@ def _own_turn(text: str) -> str:
         ("<|im_start|>", "<start_of_turn>", "<|start_header_id|>", "<|user|>", "[INST]", "<s>")
     )
     return text[header.end() :] if echoed else text
+
+
+def _before_next_question(tail: str) -> str:
+    """Without further questions that a base model asks itself once it has answered."""
+    match = _NEXT_QUESTION.search(tail)
+    if match is None:
+        return tail
+    before = tail[: match.start()]
+    return before if find_boxes(before)[0] or committed(before) is not None else tail
 
 
 def _blank_code(text: str) -> str:

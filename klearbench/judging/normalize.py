@@ -9,7 +9,7 @@ import re
 
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff]"
-    "|\x1b\\[[0-9;?]{0,16}[A-Za-z]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
+    "|\x1b\\[[0-9;?]{0,16}[A-Za-z]|[\ud800-\udfff\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
 )
 
 _FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}

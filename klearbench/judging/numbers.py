@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from fractions import Fraction
 
 MAX_DIGITS = 4000
@@ -59,7 +60,7 @@ def _scaled(value: Fraction, exponent: str) -> Fraction | None:
     power = int(exponent.strip("{ }").replace(" ", ""))
     if abs(power) > MAX_EXPONENT:
         return None
-    return value * 10**power if power >= 0 else value / 10**-power
+    return value * Fraction(10**power) if power >= 0 else value / Fraction(10**-power)
 
 
 def _signed(match: re.Match[str], value: Fraction | None) -> Fraction | None:
@@ -108,7 +109,7 @@ def _dotted(match: re.Match[str]) -> Fraction | None:
     return _signed(match, _cycle(match["whole"], match["fixed"], cycle))
 
 
-_READERS = (
+_READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Fraction | None]], ...] = (
     *((_NUMBER, _number), (_TEN, _ten), (_FRAC, _frac), (_SLASH, _slash)),
     *((_REPEATING, _repeating), (_DOTTED, _dotted)),
 )

@@ -1,0 +1,44 @@
+# Everything runs in .venv, which is made on the first call and kept until pyproject.toml changes.
+PYTHON ?= python3
+SEED ?= 0
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# Before torch is imported: spinning OpenMP threads cost 10x where several processes share few cores.
+export OMP_WAIT_POLICY ?= passive
+
+.PHONY: demo test check check-static bench mutants seeds install
+
+demo: install
+	$(BIN)/python recipes/puzzles/demo.py --seed $(SEED)
+
+test: install
+	$(BIN)/python -m pytest -q
+
+check-static: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+check: check-static
+	$(BIN)/python -m pytest -q -m "not slow"
+
+bench: install
+	$(BIN)/python benchmarks/run.py
+
+# Each known bug, put back by a patch, must turn its test red.
+mutants: install
+	$(BIN)/python tests/mutants/run.py
+
+# The demo at seeds 0 to 4, and the table of docs/demo.md.
+seeds: install
+	$(BIN)/python benchmarks/demo_seeds.py
+
+install: $(STAMP)
+
+# torch first and by its exact version, so that no other package pulls in another build of it.
+$(STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet "torch==2.13.0"
+	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	touch $(STAMP)
