@@ -1,6 +1,6 @@
 """The demo at several seeds: keeps each run's raw metrics under docs/demo/ and writes the table of docs/demo.md.
 
-    make seeds
+make seeds
 """
 
 from __future__ import annotations

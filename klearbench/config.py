@@ -139,7 +139,8 @@ def _list_index(node: list[Any], part: str, item: str) -> int:
 def _one_line(
     error: ValidationError, model: type[BaseModel], path: Path, lines: dict[Loc, int], sets: dict[Loc, str]
 ) -> str:
-    problem = error.errors()[0]
+    # A misspelt key comes first: the right one is then missing, which by itself would only puzzle.
+    problem = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
     loc = problem["loc"]
     known = lines | {place[:n]: lines.get(place[:n], 0) for place in sets for n in range(1, len(place) + 1)}
     written = _as_written(loc, known)

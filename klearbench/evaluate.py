@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from klearbench.engines.base import Engine, Request, Sampling, sample_seed
-from klearbench.errors import DataError, IncompleteError
+from klearbench.errors import DataError, IncompleteError, UsageError
 from klearbench.faults import fault
 from klearbench.judging.judge import MathJudge, check_golds
 from klearbench.progress import Progress
@@ -60,9 +60,11 @@ def evaluate(
         One score a suite.
 
     Raises:
+        UsageError: two suites of one name.
         RunConflict: the folder holds a run of another configuration.
         IncompleteError: judge errors or missing samples, unless `allow_partial`; everything finished is kept.
     """
+    _refuse_namesakes(suites)
     suites = [replace(s, problems=s.problems[: options.limit]) for s in suites]
     with MathJudge(mode=options.math_judge, workers=options.judge_workers) as judge:
         for suite in suites:
@@ -74,6 +76,16 @@ def evaluate(
             for suite in suites:
                 _sample_and_judge(run, suite, engine, options, judge)
             return _score(run, suites, options)
+
+
+def _refuse_namesakes(suites: Sequence[Suite]) -> None:
+    """Records name their suite by its name alone; two files of one stem would be mixed."""
+    names = [suite.name for suite in suites]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(
+                f"two suites are named {name!r}; rename one of the files, or give it a name in a YAML file"
+            )
 
 
 def _config(suites: Sequence[Suite], engine: Engine, options: EvalOptions, judge: MathJudge) -> dict[str, Any]:
@@ -112,6 +124,7 @@ def _sample_and_judge(run: Run, suite: Suite, engine: Engine, options: EvalOptio
             missing = {(suite.name, problem.id, index) for problem, index in batch} - have
             if not missing:
                 continue
+            (run.path / "scores.json").unlink(missing_ok=True)  # of fewer samples: it must not outlive its manifest
             run.log(f"engine call: {suite.name} batch {number}, {len(batch)} samples, {len(missing)} of them missing")
             fresh = [s for s in _generate(suite.name, batch, engine, options) if s.key in missing]
             sample_log.append(*map(to_row, fresh))

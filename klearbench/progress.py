@@ -17,7 +17,7 @@ class Progress:
         self.label, self.total, self.done, self.unit = label, total, done, unit
         self.note = ""
         self._start, self._first = time.monotonic(), done
-        self._said = self._start
+        self._said, self._told = self._start, -1
         self._live = sys.stderr.isatty()
 
     def __enter__(self) -> Self:
@@ -46,7 +46,7 @@ class Progress:
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
         if self._live:
             self._bar.stop()
-        elif kind is None:
+        elif kind is None and self.done != self._told:
             self._say()
 
     def _say(self) -> None:
@@ -55,4 +55,4 @@ class Progress:
         left = f", {(self.total - self.done) / rate:.0f} s left" if rate > 0 and self.done < self.total else ""
         note = f"  {self.note}" if self.note else ""
         print(f"{self.label}: {self.done}/{self.total} {self.unit}{left}{note}", file=sys.stderr, flush=True)
-        self._said = now
+        self._said, self._told = now, self.done

@@ -3,11 +3,15 @@
 The token at position t of a sample is drawn by inverting the cumulative distribution at the t-th number of a random
 stream seeded with the sample's own seed, so a sample does not depend on its neighbours in the batch, except for what
 floating point makes of another batch shape. A fixed plan of batches (evaluate.py) takes care of that.
+
+Of the model's own generation_config.json only the end-of-turn tokens count: a penalty or a temperature in there would
+be a sampling parameter that no manifest names, and log-probabilities that no trainer can reproduce.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,6 +27,8 @@ from klearbench.store import content_hash, text_hash
 from klearbench.types import FinishReason, Message
 
 transformers.utils.logging.disable_progress_bar()  # ours shows what matters
+# It takes the padded length for the sample's and warns; _budget keeps each sample within the context.
+logging.getLogger("transformers.generation.stopping_criteria").setLevel(logging.ERROR)
 
 PLAIN = "plain"
 """The explicit template of models that have none: the messages' contents, a blank line between, a newline after."""
@@ -57,7 +63,7 @@ def load_engine(
         tokenizer.chat_template = _read_template(Path(str(chat_template)))
     config = _load_config(model, rope_scaling)
     where = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    weights = AutoModelForCausalLM.from_pretrained(model, config=config, dtype=dtype).to(where)
+    weights = load_weights(model, config=config, dtype=dtype).to(where)
     folder = Path(model)
     identity = {
         "model_hash": content_hash(folder) if folder.is_dir() else f"hub:{model}",
@@ -78,6 +84,16 @@ def load_tokenizer(model: str) -> Any:
         raise UsageError(f"{model}: no tokenizer can be loaded ({_first_line(error)})") from None
 
 
+def load_weights(model: str, **options: Any) -> Any:
+    """`AutoModelForCausalLM.from_pretrained`. Raises UsageError when the weights are absent or corrupt."""
+    from safetensors import SafetensorError
+
+    try:
+        return AutoModelForCausalLM.from_pretrained(model, **options)
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+        raise UsageError(f"{model}: no model can be loaded ({_first_line(error)})") from None
+
+
 def _load_config(model: str, rope_scaling: str | None) -> Any:
     try:
         config = AutoConfig.from_pretrained(model)
@@ -90,15 +106,24 @@ def _load_config(model: str, rope_scaling: str | None) -> Any:
             raise ConfigError(
                 f"rope scaling is {rope_scaling!r} (write yarn:FACTOR with a factor above 1, as yarn:2.5)"
             )
-        original = config.max_position_embeddings
-        config.rope_parameters = {
-            **config.rope_parameters,
-            "rope_type": "yarn",
-            "factor": factor,
-            "original_max_position_embeddings": original,
-        }
-        config.max_position_embeddings = int(original * factor)
+        _stretch(config, factor)
     return config
+
+
+def _stretch(config: Any, factor: float) -> None:
+    """YaRN for a model whose positions are plain rotary ones."""
+    rope: dict[str, Any] = getattr(config, "rope_parameters", None) or {}
+    by_layer = any(isinstance(value, dict) for value in rope.values())
+    if rope.get("rope_type") != "default" or by_layer:
+        raise ConfigError(f"rope scaling needs a model of plain rotary positions, this one has {rope!r}")
+    original = config.max_position_embeddings
+    config.rope_parameters = {
+        **rope,
+        "rope_type": "yarn",
+        "factor": factor,
+        "original_max_position_embeddings": original,
+    }
+    config.max_position_embeddings = int(original * factor)
 
 
 def _read_template(path: Path) -> str:
@@ -168,19 +193,21 @@ class HfEngine:
         """
         prompts = [self.render(request.prompt) for request in requests]
         longest = max(map(len, prompts))
-        budget = self._budget(longest, sampling.max_tokens)
-        sampler = SeededSampler([request.seed for request in requests], sampling, longest)
+        budgets = [self._budget(len(prompt), sampling.max_tokens) for prompt in prompts]
+        sampler = SeededSampler([request.seed for request in requests], sampling, longest, budgets, self._stop[0])
         was_training = self.model.training
         self.model.eval()
         try:
             with torch.inference_mode():
-                tokens = self._run(prompts, longest, budget, sampler)
+                tokens = self._run(prompts, longest, max(budgets), sampler)
         finally:
             self.model.train(was_training)
         logprobs = torch.stack(sampler.logprobs, 1).tolist()
         return [
-            self._one(prompt, row, scores)
-            for prompt, row, scores in zip(prompts, tokens[:, longest:].tolist(), logprobs, strict=True)
+            self._one(prompt, row[:budget], scores)
+            for prompt, row, budget, scores in zip(
+                prompts, tokens[:, longest:].tolist(), budgets, logprobs, strict=True
+            )
         ]
 
     def close(self) -> None:
@@ -201,7 +228,11 @@ class HfEngine:
         plan = GenerationConfig(
             max_new_tokens=budget, do_sample=False, eos_token_id=self._stop, pad_token_id=self._pad, use_cache=True
         )
-        out = self.model.generate(ids, attention_mask=mask, generation_config=plan, logits_processor=[sampler])
+        own, self.model.generation_config = self.model.generation_config, plan  # generate() mixes the two
+        try:
+            out = self.model.generate(ids, attention_mask=mask, generation_config=plan, logits_processor=[sampler])
+        finally:
+            self.model.generation_config = own
         assert isinstance(out, torch.Tensor)
         return out
 
@@ -234,13 +265,17 @@ class SeededSampler(LogitsProcessor):  # type: ignore[misc]
     """Chooses each token itself (generate() only takes the maximum) and keeps its log-probability.
 
     Order as in transformers and vLLM: temperature, top-k, top-p. `logprobs` holds one [B] tensor a position: the
-    natural log of the sampled token's probability after all three.
+    natural log of the sampled token's probability after all three. A sample that has used its budget up is ended by
+    `stop`, so that a short prompt's context does not depend on the longest one of the batch.
     """
 
-    def __init__(self, seeds: Sequence[int], sampling: Sampling, prompt_tokens: int) -> None:
+    def __init__(
+        self, seeds: Sequence[int], sampling: Sampling, prompt_tokens: int, budgets: Sequence[int] = (), stop: int = 0
+    ) -> None:
         self._streams = [random.Random(seed) for seed in seeds]
         self._sampling = sampling
         self._prompt_tokens = prompt_tokens
+        self._budgets, self._stop = budgets, stop
         self.logprobs: list[torch.Tensor] = []
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.Tensor:
@@ -253,6 +288,9 @@ class SeededSampler(LogitsProcessor):  # type: ignore[misc]
             draws = torch.tensor([[s.random()] for s in self._streams], dtype=torch.float64, device=scores.device)
             chosen = inverse_cdf(logp, draws)
         self.logprobs.append(logp.gather(1, chosen).squeeze(1).cpu())
+        for row, budget in enumerate(self._budgets):
+            if len(self.logprobs) > budget:
+                chosen[row] = self._stop
         return torch.full_like(logp, -torch.inf).scatter_(1, chosen, 0.0)
 
 

@@ -28,7 +28,7 @@ class ScriptedEngine:
         self.errors = DEFAULT_ERRORS | dict(errors or {})
         self.batch_size = batch_size
         for op, rate in self.errors.items():
-            if op not in DEFAULT_ERRORS or not 0 <= rate <= 1:
+            if op not in DEFAULT_ERRORS or not isinstance(rate, int | float) or not 0 <= rate <= 1:
                 raise ConfigError(f"errors.{op} is {rate!r} (operators {', '.join(DEFAULT_ERRORS)}; rates 0..1)")
 
     def identity(self) -> Mapping[str, Any]:

@@ -93,13 +93,17 @@ def run_judge(
         job = _Job(completions, problems, out, answers, keys, judges, progress)
         judged = job.retry_errors() + job.judge_missing()
         summary = job.summary(judged, time.monotonic() - started)
+    _refuse_errors(summary)
+    return summary
+
+
+def _refuse_errors(summary: JudgeSummary) -> None:
     errors = summary.counts.get(Status.judge_error, 0)
     if errors:
         raise IncompleteError(
-            f"{out}: {errors} of {summary.total} rows are judge errors (our fault, they have no score);"
+            f"{summary.out}: {errors} of {summary.total} rows are judge errors (our fault, they have no score);"
             " the same command tries them again"
         )
-    return summary
 
 
 class _Job:

@@ -13,15 +13,16 @@ from klearbench.judging.forms import Form, parse, strip_parens
 from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN, canonical, is_placeholder, words
 from klearbench.judging.numbers import exact_number
 from klearbench.judging.relations import equations_equal, is_setlike, sets_equal
-from klearbench.judging.special import CHOICE_AND_VALUE, family, read_text, special_equal
-from klearbench.judging.symbolic import Unreadable, expressions_equal, to_sympy
+from klearbench.judging.size import Unreadable
+from klearbench.judging.special import CHOICE_AND_VALUE, family, read_text, special_equal, without_label
+from klearbench.judging.symbolic import expressions_equal, to_sympy
 from klearbench.judging.units import DEGREE, PERCENT, RADIAN, split_quantity
 
 _MAX_DEPTH = 6
 _MAX_MEMBERS = 200
 _APPROX = re.compile(r"\\(?:approx|simeq|sim|doteq)(?![A-Za-z])")
 _NAME = re.compile(
-    r"(?:\\?[A-Za-z]{1,12}|\([A-Za-z](?:\s?,\s?[A-Za-z])+\))(?:_\{?\w{1,8}\}?)?'*(?:\s?\([^()=]{0,40}\))?"
+    r"(?:[A-Za-z]|[A-Za-z]{3,12}|\\[A-Za-z]{2,12}|\(\\?[A-Za-z]+\s?(?:,\s?\\?[A-Za-z]+\s?)+\))(?:_\{?\w{1,8}\}?)?'*(?:\s?\([^()=]{0,40}\))?"
 )
 
 
@@ -70,6 +71,7 @@ def _equal(gold: str, answer: str, depth: int) -> bool:
     choice = re.fullmatch(CHOICE_AND_VALUE, re.sub(f"[{TEXT_OPEN}{TEXT_CLOSE}]", "", gold).strip())
     if choice is not None and _equal(choice[2], answer, depth + 1):
         return True
+    answer = without_label(answer)
     special = special_equal(gold, answer)
     if special is not None:
         return special
@@ -157,13 +159,18 @@ def _last_member(form: Form) -> str | None:
         return head
     if len(form.parts) > 1 and re.search(r"\d\s?\\ldots$", rest[-1]):
         rest = rest[:-1] or [head]
-    values = [
-        part for part in (head, *rest) if part and not _letters(part) and "\\lim" not in part and "\\ldots" not in part
-    ]
+    values = [part for part in (head, *rest) if part and _is_number_like(part)]
     for value in values[:-1]:
         if not values_equal(value, values[-1]):
             return None
     return rest[-1]
+
+
+def _is_number_like(text: str) -> bool:
+    """A member of a chain that can be checked: a number without variables, limits or trailing dots."""
+    if _letters(text) or re.search(r"\\(?:lim|ldots|angle|overline|triangle)", text):
+        return False
+    return re.search(r"\d|\\pi|\\infty", text) is not None
 
 
 def _has_plus_minus(text: str) -> bool:
@@ -252,7 +259,7 @@ def _percent_equal(gold: str, gold_unit: str, answer: str, answer_unit: str) -> 
         return not (gold_unit and answer_unit) and gold_unit == PERCENT and _plain_equal(gold, answer)
     if gold_unit == PERCENT:
         return answer_unit == "" and y in (x, x / 100)
-    return gold_unit == "" and y / 100 == x
+    return gold_unit == "" and y in (x, x * 100)
 
 
 def _plain_equal(gold: str, answer: str) -> bool:

@@ -36,8 +36,9 @@ _SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789
 _SUBSCRIPT = str.maketrans("₀₁₂₃₄₅₆₇₈₉ₙ", "0123456789n")
 
 _SPACING = re.compile(
-    r"\\[,;:!> ]|\\(?:quad|qquad|thinspace|enspace|hfill|displaystyle|textstyle|limits|nolimits)(?![A-Za-z])|~"
+    r"(?<!\\)\\[,;:!> ]|\\(?:quad|qquad|thinspace|enspace|hfill|displaystyle|textstyle|limits|nolimits)(?![A-Za-z])|~"
 )
+_GROUPING = re.compile(r"(?<=\d)(?:\{?,\}?\s?\\!|\\!\s?\{?,\}?|\{?\\,\}?(?:\\!)?|\\!)(?=\d{3}(?!\d))")
 _SIZING = re.compile(r"\\(?:left|right|[bB]igg?[lrm]?)(?![A-Za-z])\s*(\.(?=\s|$|\\|\|))?")
 _STYLE = re.compile(r"\\(?:bf|rm|it|sf|tt|bfseries|boldmath|large|Large|huge|normalsize|small)(?![A-Za-z])\s*")
 _WRAPPER = re.compile(r"\\(?:mathbf|boldsymbol|bm|mathit|mathsf|mathcal|ensuremath|underline|boxed|fbox|emph)\s*\{")
@@ -136,7 +137,7 @@ def canonical(text: str) -> str:
     if "\\" in text:
         text = _open_groups(text, _WRAPPER, "{", "}")
         text = _STYLE.sub("", text)
-        text = re.sub(r"(?<=\d)\{?\\,\\?!?\}?(?=\d{3}(?!\d))|(?<=\d)\\!,?\\?!?(?=\d{3}(?!\d))", ",", text)
+        text = _GROUPING.sub(",", text)
         text = _SYNONYM.sub(lambda m: _SYNONYMS[m[1]], text)
         text = _SIZING.sub("", text)
         text = _SPACING.sub(" ", text)
@@ -144,6 +145,7 @@ def canonical(text: str) -> str:
         text = text.replace("\\$", "$").replace("\\%", "%").replace("\\(", " ").replace("\\)", " ").replace("\\&", "&")
     text = text.replace("{,}", ",").replace("$", " $ " if text.count("$") > 1 else "$")
     text = re.sub(r"\s+", " ", text).strip()
+    text = re.sub(r"(?:\\\\\s?)+\Z", "", text)
     while (m := re.fullmatch(rf"\{{(.*)\}}|{TEXT_OPEN}([^{TEXT_OPEN}{TEXT_CLOSE}]*){TEXT_CLOSE}", text)) is not None:
         if m[1] is not None and (matching_brace(text, 0) != len(text) - 1 or _has_top_comma(m[1])):
             break

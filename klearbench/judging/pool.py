@@ -135,6 +135,7 @@ class Pool:
         for _ in range(size):
             self._idle.put(None)
         self._closed = False
+        self._cannot_start = ""
         self._lock = threading.Lock()
 
     def run(self, request: Mapping[str, Any]) -> Reply:
@@ -155,7 +156,7 @@ class Pool:
         for _ in range(2):
             try:
                 fault("judge.worker")
-                worker = worker or Worker(self._memory_mb)
+                worker = worker or self._start()
                 value = worker.ask(request, self._limit_s)
                 return worker, Reply(value, "", "", float(value.get("cpu_s", 0.0)), time.perf_counter() - start)
             except WorkerTimeout as error:
@@ -164,6 +165,16 @@ class Pool:
             except WorkerDied as error:
                 worker, detail = None, str(error)
         return None, Reply(None, "died", f"a judging worker died twice ({detail})", 0.0, time.perf_counter() - start)
+
+    def _start(self) -> Worker:
+        """A new worker; when one can't start, no further one is tried."""
+        if self._cannot_start:
+            raise WorkerDied(self._cannot_start)
+        try:
+            return Worker(self._memory_mb)
+        except WorkerDied as error:
+            self._cannot_start = f"can't start: {error}"
+            raise WorkerDied(self._cannot_start) from None
 
     def _give_back(self, worker: Worker | None) -> None:
         with self._lock:

@@ -9,7 +9,8 @@ import sympy
 
 from klearbench.judging.forms import Form, parse
 from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN
-from klearbench.judging.symbolic import Unreadable, same_equation, to_sympy
+from klearbench.judging.size import Unreadable
+from klearbench.judging.symbolic import same_equation, to_sympy
 
 _SET_WORDS = {
     **dict.fromkeys(
@@ -109,11 +110,15 @@ class _Reader:
         if form.kind == "union":
             return sympy.Union(*(self.read(p) for p in form.parts))
         if form.kind == "list":
-            return sympy.Intersection(*(self.read(p) for p in form.parts))
+            parts = [self.read(p) for p in form.parts]
+            both = sympy.Intersection(*parts)
+            return sympy.Union(*parts) if both == sympy.S.EmptySet else both  # "x < 0, x > 1" can only mean "or"
         if form.kind == "set":
             return sympy.FiniteSet(*(_value(p) for p in form.parts))
         if form.kind in ("interval", "tuple") and len(form.parts) == 2:
             low, high = (_value(p) for p in form.parts)
+            if (low.is_infinite and form.marks[0] == "[") or (high.is_infinite and form.marks[1] == "]"):
+                raise Unreadable("infinity is no member of an interval of reals")
             return sympy.Interval(low, high, form.marks[0] == "(", form.marks[1] == ")")
         if form.kind == "relation":
             return self._relation(form)

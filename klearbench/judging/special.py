@@ -86,7 +86,7 @@ def _time(gold: str, answer: str) -> bool | None:
 def _ratio(gold: str, answer: str) -> bool | None:
     if ":" not in gold or re.search(r"\\\{|[|]", gold):
         return None
-    g, a = ([exact_number(p.strip()) for p in re.sub(_T, " ", t).split(":")] for t in (gold, answer))
+    g, a = ([exact_number(p.strip()) for p in re.split(r":|\bto\b", re.sub(_T, " ", t))] for t in (gold, answer))
     if any(v is None for v in g):
         return re.sub(r"\s", "", gold) == re.sub(r"\s", "", answer)
     want = [v for v in g if v is not None]
@@ -107,12 +107,13 @@ def _base(gold: str, answer: str) -> bool | None:
         return a[0] == g[0]
     bare = re.sub(rf"{_T}|\s", "", answer)
     if re.fullmatch(r"[0-9A-Fa-f]+", bare):
-        return bare.lstrip("0").upper() == g[1].lstrip("0").upper()
+        same_digits = bare.lstrip("0").upper() == g[1].lstrip("0").upper()
+        return same_digits or (bare.isdigit() and len(bare) < 100 and int(bare) == g[0])
     return False
 
 
 def _numeral(text: str) -> tuple[int, str] | None:
-    match = _BASE.fullmatch(re.sub(_T, "", text).strip().strip("()"))
+    match = _BASE.fullmatch(re.sub(r"^\((\w+)\)", r"\1", re.sub(_T, "", text).strip()))
     if match is None:
         return None
     base = int(match[2]) if match[2].isdigit() else _BASE_WORDS.get(match[2].lower(), 0)
@@ -190,16 +191,26 @@ def _text(gold: str, answer: str) -> bool | None:
                 r"\b(?:yes|no|true|false|not|maybe|or)\b" if g in ("yes", "true") else r"\byes\b|\bor\b", first[2]
             )
         return False
+    g, a = (re.sub(r"(?<=\d)(?:st|nd|rd|th)\b", "", t) for t in (g, a))
+    last = re.fullmatch(r"(.*)\b(?:is|are|was|be)\s(?:an?\s|the\s)?(.+)", a)
+    if last is not None and last[2] == g and not _NEGATED.search(last[1]):
+        return True
     sentence = re.sub(r"\b(?:it|he|she|they|the|answer|is|was|a|an|person|winner|on|this|means)\b", " ", a)
     return re.sub(r"\s+", " ", sentence).strip(" ,") == g
 
 
+def without_label(answer: str) -> str:
+    """Without "answer:", "the final answer is" or the like in front."""
+    lead = rf"^(?:{_T}|\s)*(?:the\s)?(?:final\s)?answer\s?(?:is|:|=)\s?"
+    answer = re.sub(lead, TEXT_OPEN if answer.startswith(TEXT_OPEN) else "", answer, flags=re.IGNORECASE)
+    answer = answer.replace(TEXT_OPEN + TEXT_CLOSE, "")
+    answer = re.sub(rf"^{TEXT_OPEN}([^{TEXT_OPEN}{TEXT_CLOSE}]*){TEXT_CLOSE}$", r"\1", answer).strip()
+    answer = re.sub(rf"^[{_CJK}\s]{{0,20}}?(?:是|为|為|等于|共有|有|:|=)\s?(?=[^{_CJK}])", "", answer)
+    return re.sub(r"^(?:minus|negative)\s(?=\d)", "-", answer)
+
+
 def read_text(answer: str) -> str:
     """The value in a short sentence around one value; the text unchanged when there is no such sentence."""
-    answer = re.sub(
-        rf"^(?:{_T}|\s)*(?:the\s)?(?:final\s)?answer\s?(?:is|:|=)\s?(?:{_T}|\s)*", "", answer, flags=re.IGNORECASE
-    )
-    answer = re.sub(rf"^[{_CJK}\s]{{1,20}}(?:是|为|為|等于|:|=)\s?", "", answer)
     answer = re.sub(
         rf"^(?:{_T}|\s)*(?:approximately|exactly|only|simply|just)\b(?:{_T}|\s)*", "", answer, flags=re.IGNORECASE
     )

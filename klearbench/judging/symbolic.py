@@ -13,14 +13,11 @@ from typing import Any
 import sympy
 from latex2sympy2_extended import latex2sympy
 
-from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN, matching_brace
+from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN
 from klearbench.judging.numbers import DOTTED_IN_TEXT, REPEATING_IN_TEXT, as_fraction_text, exact_number
+from klearbench.judging.size import Unreadable, check_size
 
 _MAX_CHARS = 2000
-_MAX_DEPTH = 40
-_MAX_POWER = 20000
-_MAX_FACTORIAL = 5000
-_MAX_TERMS = 20000
 _DIGITS = 60
 _FUNCTIONS = [
     "sqrt",
@@ -56,10 +53,6 @@ _CODE = re.compile(
 _CALL = re.compile(r"(?<![\\A-Za-z])([A-Za-z]{2,})\(")
 
 
-class Unreadable(Exception):
-    """The text is no expression that may be evaluated: code, too large, or not understood."""
-
-
 @lru_cache(maxsize=256)
 def to_sympy(text: str) -> Any:
     """The sympy object of an expression (decimals exact). Raises Unreadable."""
@@ -69,7 +62,7 @@ def to_sympy(text: str) -> Any:
     if text.startswith(r"\begin{cases}"):
         return _piecewise(text)
     latex = to_latex(text)
-    _check_size(latex)
+    check_size(latex)
     try:
         parsed = latex2sympy(latex)
         if isinstance(parsed, sympy.Expr) and not parsed.has(sympy.Sum, sympy.Product, sympy.Integral):
@@ -114,6 +107,7 @@ def to_latex(text: str) -> str:
     text = _brace_arguments(text)
     text = _NAMES.sub(lambda m: rf"\{m[1]} ", text)
     text = re.sub(r"(?<![\\A-Za-z])(?:infinity|inf|oo)(?![A-Za-z])", r"\\infty ", text)
+    text = re.sub(r"(?<![\\A-Za-z])sqrt(?=\{)", r"\\sqrt", text).replace(r"\lg", r"\log_{10}")
     text = re.sub(r"(?<![\\A-Za-z])sqrt\s?(\d+|[a-z](?![a-z]))", r"\\sqrt{\1}", text)
     text = re.sub(r"\\sqrt\s?(\d)(?!\])", r"\\sqrt{\1}", text)
     text = REPEATING_IN_TEXT.sub(as_fraction_text, text)
@@ -163,44 +157,6 @@ def _closing(text: str, start: int) -> int:
         if depth == 0:
             return at
     return -1
-
-
-def _check_size(latex: str) -> None:
-    """Refuse what would hang or fill the memory: deep nesting, huge powers, factorials, sums."""
-    depth = deepest = 0
-    for char in latex:
-        depth += (char in "{([") - (char in "})]")
-        deepest = max(deepest, depth)
-    if deepest > _MAX_DEPTH or latex.count(r"\sqrt") > 12 or latex.count(r"\frac") > 30:
-        raise Unreadable("too deeply nested")
-    exponents = []
-    for match in re.finditer(r"\^\s?(?:(\{)|([+-]?\d)|\\?[A-Za-z])", latex):
-        if not match[1]:
-            exponents.append(match[2] or "")
-            continue
-        end = matching_brace(latex, match.end() - 1)
-        exponents.append(latex[match.end() : end if end > 0 else len(latex)])
-    product = 1
-    for exponent in exponents:
-        if "^" in exponent and re.search(r"\d\s?\}?\)?\s?\^|!", exponent):
-            raise Unreadable("a power tower is too large to evaluate")
-        largest = max((int(d) if len(d) < 10 else 10**10 for d in re.findall(r"\d+", exponent)), default=1)
-        if "!" in exponent:
-            raise Unreadable("a power is too large to evaluate")
-        product *= max(largest, 1) if largest > 9 else 1
-    if product > _MAX_POWER:
-        raise Unreadable("a power is too large to evaluate")
-    for number in re.findall(r"(\d+)\s?\)?\}?\s?!", latex):
-        if len(number) > 5 or int(number) > _MAX_FACTORIAL:
-            raise Unreadable("a factorial is too large to evaluate")
-    if re.search(r"!\s?\)?\s?!|\^[^!+*-]{0,20}\)\s?!", latex):
-        raise Unreadable("a factorial is too large to evaluate")
-    if re.search(r"\\(?:sum|prod|int)", latex):
-        bounds = [int(d) if len(d) < 8 else 10**8 for d in re.findall(r"\d+", latex)]
-        if exponents and max(bounds, default=0) ** max(2, 1) > _MAX_TERMS and any(len(e) > 0 for e in exponents):
-            raise Unreadable("a sum or product is too large to evaluate")
-        if max(bounds, default=0) > _MAX_TERMS:
-            raise Unreadable("a sum or product is too large to evaluate")
 
 
 def expressions_equal(one: Any, other: Any) -> bool:
@@ -292,5 +248,6 @@ def same_equation(one: Any, other: Any) -> bool:
     names = sorted(one.free_symbols, key=str)
     if one.free_symbols != other.free_symbols or not names:
         return False
-    ratio = sympy.simplify(sympy.together(one) / sympy.together(other))
+    one, other = (sympy.fraction(sympy.together(side))[0] for side in (one, other))
+    ratio = sympy.simplify(one / other)
     return not ratio.free_symbols and bool(ratio.is_number) and ratio not in (0, sympy.zoo, sympy.nan)

@@ -115,6 +115,8 @@ def split_quantity(text: str) -> Quantity:
             continue
         if re.search(r"[-+*/=<>^_\\(,]$", match[1].strip()):
             continue
+        if re.match(r"(?:pi|e|i|theta|infinity)\b", unit):
+            continue
         if pattern is _WORDS and len(unit) == 1 and unit not in "msgh":
             continue  # a variable, not a unit
         return Quantity(match[1].strip(), *_unit(unit))

@@ -1,8 +1,8 @@
 """Suites read from files: the rows of a known benchmark, or any JSONL / Parquet file of the user's.
 
 A row is `{"id": .., "problem": .., "answer": ..}` with optional `source`, `date`, `rule`; other columns are kept in
-`meta`, except `solution`, which is as good as the answer and is dropped. A suite of one's own is such a file, or a
-small YAML that maps other column names:
+`meta`, except those that usually hold a solution or an answer, which are dropped. A suite of one's own is such a file,
+or a small YAML that maps other column names:
 
     name: mine
     file: rows.parquet            # relative to the YAML
@@ -14,15 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from klearbench.errors import DataError, UsageError
 from klearbench.store import content_hash, read_rows
 from klearbench.suites.base import Suite
 from klearbench.types import Answer, Kind, Problem
 
-_SECRET = ("solution", "answer", "gold")
-_COLUMNS = ("id", "problem", "answer", "source", "date", "rule")
+_SECRET = (
+    *("answer", "answers", "final_answer", "expected_answer", "reference_answer", "reference", "gold", "ground_truth"),
+    *("target", "solution", "solutions", "generated_solution", "reward_model"),
+)
+"""Columns that hold an answer, or as good as one, in well-known datasets: they never enter a Problem."""
+_Column = Literal["id", "problem", "answer", "source", "date", "rule"]
+_COLUMNS = get_args(_Column)
 
 
 def load_math_file(
@@ -108,11 +113,13 @@ def load_suite_file(path: Path) -> Suite:
         class SuiteFile(Section):
             name: str
             file: str
-            fields: dict[str, str] = Field(default_factory=dict)
+            fields: dict[_Column, str] = Field(default_factory=dict)
             rule: str = "expression"
 
         spec = load_recipe(path, SuiteFile)
-        return load_math_file(path.parent / spec.file, spec.name, rule=spec.rule, fields=spec.fields)
+        return load_math_file(
+            path.parent / spec.file, spec.name, rule=spec.rule, fields={str(k): v for k, v in spec.fields.items()}
+        )
     if path.suffix not in (".jsonl", ".parquet"):
         raise UsageError(f"{path}: a suite file ends in .jsonl, .parquet or .yaml")
     return load_math_file(path, path.stem)
