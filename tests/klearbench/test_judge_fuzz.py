@@ -1,0 +1,34 @@
+"""Token soup never breaks the judge and never earns credit, whatever kind of reference it is held against."""
+
+from __future__ import annotations
+
+import random
+
+from klearbench.judging.judge import MathJudge
+from klearbench.types import Answer, FinishReason, Sample, Status
+
+TOKENS = r"""\frac { } ( ) [ ] 1 2 x y + - * ^ _ \sqrt = , < > \le \cup \pi \infty ! | \text \begin{pmatrix}
+\end{pmatrix} & \\ % \% ^\circ 0.5 1/2 \log \sin i e \cdot \times : a or and \binom \sum \int \lim ' " # $ ~ 0 999999
+\left \right \{ \} cm min max \pm mod 10^ 1e400 \in \emptyset none \mathbb{R} _2""".split()
+GOLDS = (
+    "8017", r"\frac{13}{7}", "(11,12)", r"\{11,12\}", r"(-\infty, 31)", "x^3+11", "x=31", r"x \in [-12,17]",
+    r"\begin{pmatrix}11\\12\end{pmatrix}", r"53\%", r"77\text{ cm}", "1011_2", "3:45", r"\sqrt{17}", r"2^{25} \cdot 26!",
+)  # fmt: skip
+
+
+def test_token_soup_is_judged_and_earns_nothing() -> None:
+    rng = random.Random(7)
+    items = []
+    for i in range(600):
+        glue = rng.choice((" ", ""))
+        text = glue.join(rng.choice([*TOKENS, "\0", "\ud800", "√", "²"]) for _ in range(rng.randrange(1, 14)))
+        sample = Sample("fuzz", str(i), 0, 0, "\\boxed{" + text + "}", 0, 0, FinishReason.stop)
+        items.append((sample, Answer(str(i), rng.choice(GOLDS), "expression")))
+    with MathJudge() as judge:
+        verdicts = judge.judge(items)
+    bad = [
+        (sample.completion, answer.answer, verdict.status, verdict.detail)
+        for (sample, answer), verdict in zip(items, verdicts, strict=True)
+        if verdict.status not in (Status.wrong_answer, Status.no_answer, Status.truncated) or verdict.score != 0
+    ]
+    assert not bad
