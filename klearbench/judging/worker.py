@@ -71,8 +71,9 @@ def _answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """One reply. Whatever an answer's text makes the libraries raise leaves it not shown equal; where the reference
     alone raises too, the fault is ours and nothing is said of the answer."""
     start = time.process_time()
+    work = OPS[request["op"]]
     try:
-        reply = OPS[request["op"]](request)
+        reply = work(request)
     except (RecursionError, MemoryError, OverflowError) as error:
         reply = {"equal": False, "detail": f"too large to evaluate ({type(error).__name__})"}
     except Exception as error:
