@@ -1,0 +1,46 @@
+"""`make demo`, whole: what it prints is what the README says, and the figures lie where they should."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.slow
+@pytest.mark.train
+@pytest.mark.timeout(900)
+def test_the_demo_sharpens_what_sft_taught_and_the_gate_agrees(tmp_path: Path) -> None:
+    out = tmp_path / "demo"
+    script = ROOT / "recipes" / "puzzles" / "demo.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "--seed", "11", "-o", str(out)], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    rows = dict(re.findall(r"^  (teacher|SFT|GPPO) +([0-9.]+)   [0-9.]+ to [0-9.]+$", done.stdout, re.M))
+    assert 35 <= float(rows["SFT"]) <= 60
+    assert float(rows["GPPO"]) >= 90
+    assert "it picks among behaviours that\nSFT taught" in done.stdout
+    assert re.search(r"puzzles avg@8: .* ok \(", done.stdout) and re.search(r": regressed \(", done.stdout)
+    assert "/200 steps" in done.stderr and "/40 rollout batches" in done.stderr  # progress
+    assert {p.name for p in (out / "train" / "model").iterdir()} >= {
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+    }
+    assert (out / "report.html").stat().st_size > 10_000
+    lines = [json.loads(line) for line in (out / "train" / "metrics.jsonl").read_text().splitlines()]
+    assert [row["stage"] for row in lines] == ["sft"] * 200 + ["gppo"] * 40
+
+    again = subprocess.run(
+        [sys.executable, str(script), "--seed", "11", "-o", str(out)], cwd=ROOT, capture_output=True, text=True
+    )
+    assert again.returncode == 0
+    assert dict(re.findall(r"^  (teacher|SFT|GPPO) +([0-9.]+)   [0-9.]+ to [0-9.]+$", again.stdout, re.M)) == rows
+    assert "gppo: finished (40 steps)" in again.stdout
