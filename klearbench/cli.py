@@ -44,7 +44,12 @@ def suites(data_dir: Path | None) -> None:
 @cli.command()
 @click.option("--data-dir", type=_FOLDER, help="Where benchmark files lie (default: KLEARBENCH_DATA).")
 def doctor(data_dir: Path | None) -> None:
-    """Say what works on this machine, with a remedy for what does not."""
+    """Say what works on this machine, with a remedy for what does not.
+
+    \b
+    Example:
+      klearbench doctor --data-dir ~/benchmarks
+    """
     from klearbench.doctor import doctor_lines
 
     for line in doctor_lines(data_dir):

@@ -14,6 +14,9 @@ import click
 from klearbench.errors import EXIT_CRASH, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, KlearError, Terminated
 from klearbench.store import disk_full
 
+_PATHS = (PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError)
+"""What a path of the user's can be: the system's own words are clear enough."""
+
 
 def run_cli(group: click.Group, name: str) -> NoReturn:
     """Run a click group with the exit codes of the contract, and exit.
@@ -35,8 +38,11 @@ def _terminate(signum: int, frame: FrameType | None) -> None:
 
 def _run(group: click.Group, name: str, arguments: list[str], debug: bool) -> int:
     try:
-        result = group.main(arguments, prog_name=name, standalone_mode=False)
+        with group.make_context(name, arguments) as context:  # group.main() would say an empty line after Ctrl-C
+            result = group.invoke(context)
         return result if isinstance(result, int) else EXIT_OK
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return EXIT_USAGE
@@ -54,6 +60,8 @@ def _run(group: click.Group, name: str, arguments: list[str], debug: bool) -> in
         full = disk_full(error, error.filename or "the disk")
         if full is not None:
             return _fail(name, str(full), full.exit_code, debug)
+        if isinstance(error, _PATHS) and error.filename:
+            return _fail(name, f"{error.filename2 or error.filename}: {error.strerror}", EXIT_USAGE, debug)
         return _crash(name, error, debug)
     except Exception as error:
         return _crash(name, error, debug)

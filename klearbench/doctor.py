@@ -82,8 +82,11 @@ def _version(module: str) -> str:
 def _device_line() -> str:
     if importlib.util.find_spec("torch") is None:
         return "devices: unknown without torch (remedy: pip install 'klearbench[hf]')"
-    import torch
-
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        reason = " ".join(str(error).split())
+        return f"devices: unknown, torch can't be imported: {reason} (remedy: pip install --force-reinstall torch)"
     if torch.cuda.is_available():
         return "devices: " + ", ".join(torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count()))
     return f"devices: CPU only, {torch.get_num_threads()} threads (training and evaluation work, slowly)"

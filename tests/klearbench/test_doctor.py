@@ -1,0 +1,93 @@
+"""doctor and suites: every line true on this machine, with a remedy for what is missing."""
+
+from __future__ import annotations
+
+import builtins
+import importlib.util
+import shutil
+
+import pytest
+from tools import ok, write_jsonl
+
+from klearbench import doctor
+from klearbench.suites.registry import SUITES
+
+
+def lines(folder=None) -> dict[str, str]:
+    return dict(line.partition(": ")[::2] for line in doctor.doctor_lines(folder) if ": " in line)
+
+
+def test_suites_lists_each_with_its_count_and_whether_its_data_is_here(tmp_path):
+    write_jsonl(tmp_path / "aime24.jsonl", [])
+    listed = {line.split()[0]: line for line in doctor.suite_lines(tmp_path)}
+    assert list(listed) == list(SUITES)
+    for name, info in SUITES.items():
+        assert (
+            f" {info.count} problems" in listed[name] and info.licence in listed[name] and info.source in listed[name]
+        )
+    assert "embedded" in listed["puzzles"]
+    assert "present" in listed["aime24"]
+    assert f"absent: {tmp_path / 'gsm8k_test.jsonl'}" in listed["gsm8k"]
+
+
+def test_suites_without_a_folder_say_how_to_name_one(monkeypatch):
+    monkeypatch.delenv("KLEARBENCH_DATA", raising=False)
+    listed = {line.split()[0]: line for line in doctor.suite_lines(None)}
+    assert "absent: aime24.jsonl in KLEARBENCH_DATA" in listed["aime24"]
+
+
+def test_a_missing_package_comes_with_its_remedy(monkeypatch):
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in ("torch", "vllm") else real(name))
+    found = lines()
+    assert found["extra hf"] == "missing torch (remedy: pip install 'klearbench[hf]')"
+    assert found["extra vllm"] == "missing vllm (remedy: pip install 'klearbench[vllm]')"
+    assert "without torch (remedy: pip install 'klearbench[hf]')" in found["devices"]
+
+
+@pytest.mark.train
+def test_what_is_here_is_named_with_its_version():
+    from importlib import metadata
+
+    found = lines()
+    assert f"torch {metadata.version('torch')}" in found["extra hf"]
+    assert found["extra train"].startswith("ok (deepspeed ")
+    assert f"math-verify {metadata.version('math-verify')}" in found["math judge"]
+
+
+def test_no_docker_client_comes_with_its_remedy(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert lines()["docker"] == "no client (remedy: install Docker or podman)"
+
+
+def test_absent_data_is_named_with_its_remedy(tmp_path, monkeypatch):
+    monkeypatch.delenv("KLEARBENCH_DATA", raising=False)
+    write_jsonl(tmp_path / "aime24.jsonl", [])
+    said = lines(tmp_path)["data"]
+    assert "absent: aime25, hmmt25, math500, gsm8k (remedy: --data-dir DIR or KLEARBENCH_DATA=DIR)" in said
+    assert lines(None)["data"].startswith("no folder; absent: aime24, ")
+
+
+@pytest.mark.shared
+def test_every_suite_of_the_shared_folder_is_present(shared):
+    assert lines(shared / "data")["data"].endswith("every suite present")
+    assert sum(" present " in line for line in doctor.suite_lines(shared / "data")) == 5
+
+
+def test_the_commands_print_these_lines(tmp_path):
+    assert ok("klearbench", "suites", "--data-dir", tmp_path).splitlines() == list(doctor.suite_lines(tmp_path))
+    printed = ok("klearbench", "doctor", "--data-dir", tmp_path).splitlines()
+    assert printed[0].startswith("klearbench ") and printed[-1].startswith(f"data: {tmp_path}")
+
+
+def test_doctor_works_where_torch_cannot_be_imported(monkeypatch):
+    """A broken torch is a finding, not a crash."""
+    real = builtins.__import__
+
+    def broken(name, *arguments, **more):
+        if name == "torch":
+            raise ImportError("libcudart.so: cannot open shared object file")
+        return real(name, *arguments, **more)
+
+    monkeypatch.setattr(builtins, "__import__", broken)
+    assert "libcudart" in lines()["devices"]
