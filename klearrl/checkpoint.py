@@ -12,13 +12,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from klearbench.errors import DataError, UsageError
+from klearbench.errors import DataError, RunConflict, UsageError
 from klearbench.faults import fault
 from klearbench.store import disk_full, write_atomic
 from klearrl import distributed
@@ -62,27 +64,36 @@ class Checkpoints:
             distributed.barrier()
             if distributed.is_main():
                 save_skeleton(trainer.module, tokenizer, temporary / "skeleton")
-                write_atomic(temporary / "state.json", json.dumps({"step": step, **state}))
+                write_atomic(
+                    temporary / "state.json", json.dumps({"step": step, "ranks": distributed.world_size(), **state})
+                )
                 _sync(temporary)
                 shutil.rmtree(self.path(step), ignore_errors=True)
                 temporary.replace(self.path(step))
                 _point(self.folder / "last", f"step-{step}")
                 self._prune()
-        except OSError as error:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise disk_full(error, self.folder) or error from None
+        except (OSError, RuntimeError) as error:
+            raise _failed(error, temporary, self.folder) from None
         distributed.barrier()
 
     def load(self, step: int, trainer: Trainer) -> dict[str, Any]:
-        """Restore a checkpoint; its state."""
+        """Restore a checkpoint; its state.
+
+        Raises:
+            RunConflict: other ranks wrote it, and its optimizer state is spread over them (ZeRO 1 to 3).
+        """
         path = self.path(step)
-        trainer.load(path)
         state: dict[str, Any] = json.loads((path / "state.json").read_text())
+        ranks = distributed.world_size()
+        if trainer.zero_stage > 0 and state["ranks"] != ranks:
+            raise RunConflict(f"{path} was written by {state['ranks']} ranks, this command has {ranks}: use as many")
+        trainer.load(path)
         return state
 
     def mark_best(self, step: int) -> None:
-        """Point `best` to a checkpoint, which is then kept."""
+        """Point `best` to a checkpoint, which is then kept; the one before it may go."""
         _point(self.folder / "best", f"step-{step}")
+        self._prune()
 
     def _prune(self) -> None:
         best = self.folder / "best"
@@ -96,6 +107,20 @@ class Checkpoints:
         for leftover in self.folder.glob("step-*"):
             if not (leftover / "state.json").exists():
                 shutil.rmtree(leftover)
+
+
+def _failed(error: Exception, temporary: Path, place: Path) -> Exception:
+    """Remove what could not be written; DiskFull if that is why, else the error itself.
+
+    torch and safetensors don't raise an OSError on a full disk: whether it is full is seen by writing a little more.
+    """
+    full = disk_full(error, place) if isinstance(error, OSError) else None
+    try:
+        (temporary / "probe").write_bytes(bytes(2**20))
+    except OSError as found:
+        full = full or disk_full(found, place)
+    shutil.rmtree(temporary, ignore_errors=True)
+    return full or error
 
 
 def _point(link: Path, target: str) -> None:
@@ -124,7 +149,7 @@ def export(checkpoint: Path, out: Path) -> None:
         DataError: `checkpoint` is none.
         UsageError: `out` exists.
     """
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
     if not (checkpoint / "state.json").is_file():
         raise DataError(checkpoint, "is no checkpoint (a step-N folder with state.json, or last / best beside them)")
@@ -138,6 +163,7 @@ def export(checkpoint: Path, out: Path) -> None:
     if unexpected or set(missing) - set(_tied(model)):
         raise DataError(checkpoint, f"weights don't fit the model: {[*missing, *unexpected][:3]}")
     model.tie_weights()
+    model.generation_config = GenerationConfig.from_pretrained(skeleton)
     publish(lambda folder: save_model(model, model.state_dict(), AutoTokenizer.from_pretrained(skeleton), folder), out)
 
 
@@ -150,9 +176,10 @@ def _weights(folder: Path) -> Mapping[str, torch.Tensor]:
     from deepspeed.utils.zero_to_fp32 import get_fp32_state_dict_from_zero_checkpoint
 
     if any(folder.glob("*_optim_states.pt")):
-        found: Mapping[str, torch.Tensor] = get_fp32_state_dict_from_zero_checkpoint(
-            str(folder.parent), tag=folder.name
-        )
+        with redirect_stdout(sys.stderr):  # it says what it does
+            found: Mapping[str, torch.Tensor] = get_fp32_state_dict_from_zero_checkpoint(
+                str(folder.parent), tag=folder.name
+            )
         return found
     state = torch.load(folder / "mp_rank_00_model_states.pt", map_location="cpu", weights_only=False)
     module: Mapping[str, torch.Tensor] = state["module"]
@@ -161,13 +188,15 @@ def _weights(folder: Path) -> Mapping[str, torch.Tensor]:
 
 def publish(write: Any, out: Path) -> None:
     """Call `write(folder)` on a temporary folder and give it the name `out` only when it is whole."""
+    from safetensors import SafetensorError
+
     temporary = out.with_name(f".{out.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     try:
         temporary.mkdir(parents=True)
         write(temporary)
+        fault("model.write")
         _sync(temporary)
         temporary.replace(out)
-    except OSError as error:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise disk_full(error, out) or error from None
+    except (OSError, RuntimeError, SafetensorError) as error:
+        raise _failed(error, temporary, out) from None

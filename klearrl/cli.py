@@ -37,15 +37,16 @@ def train(recipe: Path, out: Path, overrides: tuple[str, ...], dry_run: bool) ->
       klearrl train recipes/puzzles/train.yaml -o runs/puzzles --set data=runs/data
       torchrun --nproc_per_node 2 -m klearrl.cli train recipes/puzzles/train.yaml -o runs/two-ranks
     """
-    if dry_run:
-        from klearbench.config import dump_recipe
-        from klearrl.config import load_train_recipe
+    from klearbench.config import dump_recipe
+    from klearrl.config import load_train_recipe
 
-        click.echo(dump_recipe(load_train_recipe(recipe, overrides)), nl=False)
+    resolved = load_train_recipe(recipe, overrides)  # before torch is imported: a typo is told at once
+    if dry_run:
+        click.echo(dump_recipe(resolved), nl=False)
         return
     from klearrl.train import train as run_training
 
-    run_training(recipe, out, overrides, click.echo)
+    run_training(resolved, out, click.echo)
 
 
 @cli.command()

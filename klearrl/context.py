@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,16 +44,33 @@ class Context:
         return Checkpoints(self.stage_path(stage) / "checkpoints", stage.keep_last)
 
     def evaluated(self, stage: StageBase, step: int) -> bool:
-        """Whether a checkpoint has its scores (true when the recipe asks for none)."""
-        return not self.suites or (self._eval_path(stage, step) / "scores.json").exists()
+        """Whether a checkpoint's evaluation is done and complete (true when the recipe asks for none)."""
+        scores = self.scores(stage, step)
+        complete = all(s.name in scores and scores[s.name]["complete"] for s in self.suites)
+        report = self.eval_path(stage, step) / "report.html"  # the last file that an evaluation writes
+        return not self.suites or (complete and report.exists())
 
-    def _eval_path(self, stage: StageBase, step: int) -> Path:
+    def scores(self, stage: StageBase, step: int) -> dict[str, Any]:
+        """A checkpoint's scores.json: suite -> score; empty before its evaluation."""
+        path = self.eval_path(stage, step) / "scores.json"
+        return json.loads(path.read_text()) if path.exists() else {}
+
+    def eval_path(self, stage: StageBase, step: int) -> Path:
+        """Where a checkpoint's evaluation lies."""
         return self.path / "evals" / f"{stage.name}-{step}"
+
+
+def evaluate_if_due(context: Context, stage: StageBase, step: int, trainer: Trainer, tokenizer: Any) -> None:
+    """`evaluate_checkpoint` at every `eval_every`-th step. A resume begins with it: a kill may have broken one off."""
+    if step and stage.eval_every and step % stage.eval_every == 0:
+        evaluate_checkpoint(context, stage, step, trainer, tokenizer)
 
 
 def evaluate_checkpoint(context: Context, stage: StageBase, step: int, trainer: Trainer, tokenizer: Any) -> None:
     """Score the live weights through klearbench, into `evals/<stage>-<step>` (rank 0; the others wait)."""
-    if context.evaluated(stage, step):
+    if distributed.gather(context.evaluated(stage, step))[0]:  # rank 0 decides: it may be done before others look
+        if distributed.is_main() and context.suites:
+            _mark_best(context, stage)  # a kill may have come between the scores and this
         return
     model = trainer.inference_model()
     if distributed.is_main():
@@ -65,9 +83,8 @@ def evaluate_checkpoint(context: Context, stage: StageBase, step: int, trainer: 
             seed=context.recipe.seed,
             sampling=Sampling(plan.temperature, plan.top_p, 0, plan.max_tokens),
         )
-        place = context.path / "evals" / f"{stage.name}-{step}"
         about = {"run": str(context.path), "stage": stage.name, "step": step}
-        for score in evaluate(place, context.suites, engine, options, about):
+        for score in evaluate(context.eval_path(stage, step), context.suites, engine, options, about):
             context.say(f"{stage.name} step {step}: {score.suite} avg@{score.k} {score.avg:.1f}")
         _mark_best(context, stage)
     distributed.barrier()
@@ -75,14 +92,11 @@ def evaluate_checkpoint(context: Context, stage: StageBase, step: int, trainer: 
 
 def _mark_best(context: Context, stage: StageBase) -> None:
     """The best checkpoint is the one with the highest mean score over the suites; the earlier one on a tie."""
-    import json
-
     checkpoints = context.checkpoints(stage)
     means: dict[int, float] = {}
     for step in checkpoints.steps():
-        scores = context.path / "evals" / f"{stage.name}-{step}" / "scores.json"
-        if scores.exists():
-            averages = [suite["avg"] for suite in json.loads(scores.read_text()).values()]
+        averages = [suite["avg"] for suite in context.scores(stage, step).values()]
+        if averages:
             means[step] = sum(averages) / len(averages)
     if means:
         checkpoints.mark_best(max(means, key=lambda s: (means[s], -s)))

@@ -36,8 +36,13 @@ class RlPrompt:
 
 
 def load_rows(path: str, data: DataConfig, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Rows of a dataset folder or hub dataset, cut to `columns`. Raises DataError when it can't be opened."""
+    """Rows of a dataset folder or hub dataset, cut to `columns`.
+
+    Raises:
+        DataError: it can't be opened, or has none of the columns.
+    """
     from datasets import config, disable_progress_bars, load_dataset
+    from datasets.exceptions import DatasetsError
 
     disable_progress_bars()
     # datasets would serve a folder that was made anew from its cache: the key leaves the rows out. Ours is their hash.
@@ -45,10 +50,15 @@ def load_rows(path: str, data: DataConfig, columns: Sequence[str]) -> Iterator[d
     cache = str(Path(config.HF_DATASETS_CACHE) / f"klear-{content_hash(folder)[:16]}") if folder.is_dir() else None
     try:
         dataset = load_dataset(path, data.config, split=data.split, cache_dir=cache)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, DatasetsError) as error:
         hint = "" if Path(path).exists() else "; make it by `klearbench curate`"
         raise DataError(path, f"no dataset can be loaded ({str(error).strip().splitlines()[0][:200]}){hint}") from None
-    return _rows(dataset.select_columns([c for c in columns if c in dataset.column_names]))
+    found = [c for c in columns if c in dataset.column_names]
+    if not found:
+        raise DataError(
+            path, f"has none of the columns {', '.join(columns)} (it has {', '.join(dataset.column_names)})"
+        )
+    return _rows(dataset.select_columns(found))
 
 
 def _rows(dataset: Any) -> Iterator[dict[str, Any]]:
@@ -73,6 +83,8 @@ def tokenize_sft(rows: Iterable[dict[str, Any]], tokenizer: Any, max_length: int
         messages = row.get("messages")
         if not messages or messages[-1]["role"] != "assistant":
             raise DataError("SFT data", "needs `messages` that end with the assistant's", number)
+        if len(messages) < 2:
+            raise DataError("SFT data", "has no message before the assistant's", number)
         prompt = render(tokenizer, messages[:-1])
         answer = tokenizer(messages[-1]["content"], add_special_tokens=False)["input_ids"]
         example = SftExample((*prompt, *answer, tokenizer.eos_token_id), len(prompt))

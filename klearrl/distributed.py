@@ -68,6 +68,7 @@ def total(values: dict[str, float]) -> dict[str, float]:
     if world_size() == 1:
         return values
     keys = sorted(values)
-    packed = torch.tensor([values[k] for k in keys], dtype=torch.float64)
+    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
+    packed = torch.tensor([values[k] for k in keys], dtype=torch.float64, device=device)
     dist.all_reduce(packed)
     return dict(zip(keys, packed.tolist(), strict=True))

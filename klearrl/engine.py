@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from klearbench.errors import DataError, IncompleteError
 from klearbench.faults import fault
 from klearrl.config import OptimizerConfig
 from klearrl.distributed import world_size  # before deepspeed: it sets what deepspeed reads when it is imported
@@ -67,6 +68,9 @@ class Trainer:
 
         Returns:
             `loss` (this rank's part), `grad_norm` before clipping and `lr`.
+
+        Raises:
+            IncompleteError: the gradient is not finite; the weights in memory are not to be used any more.
         """
         lr = self.learning_rate(step)
         for group in self._engine.optimizer.param_groups:
@@ -78,8 +82,14 @@ class Trainer:
             self._engine.backward(loss * world_size(), scale_wrt_gas=False)
         fault("optimizer.step")
         self._engine.step()
-        norm = self._engine.get_global_grad_norm()
-        return {"loss": part, "grad_norm": self._norm if norm is None else float(norm), "lr": lr}
+        found = self._engine.get_global_grad_norm()
+        norm = self._norm if found is None else float(found)
+        if not norm < float("inf"):  # DeepSpeed would go on: with NaN weights in fp32 without ZeRO, else without a step
+            raise IncompleteError(
+                f"optimizer step {step + 1}: the gradient is not finite (loss {part:g}, lr {lr:g});"
+                " the last checkpoint is from before it: lower lr or grad_clip, with another -o"
+            )
+        return {"loss": part, "grad_norm": norm, "lr": lr}
 
     def _clip(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         """Clip the reduced gradients just before the update, and remember the norm they had."""
@@ -102,22 +112,30 @@ class Trainer:
         if self.zero_stage < 3:
             return self.module
         if self._plain is None:
-            self._plain = type(self.module)(self.module.config).to(self.device, self.module.dtype)
+            self._plain = self._copy()
         target = dict(self._plain.named_parameters())
         for name, parameter in self.module.named_parameters():
             with deepspeed.zero.GatheredParameters([parameter]), torch.no_grad():
                 target[name].copy_(parameter)
         return self._plain
 
+    def _copy(self) -> Any:
+        """A model like the trained one, its weights yet to be filled in. Buffers (rotary frequencies) stay fp32."""
+        model = type(self.module)(self.module.config).to(self.device)
+        for parameter in model.parameters():
+            parameter.data = parameter.data.to(self.module.dtype)
+        model.generation_config = self.module.generation_config
+        return model
+
     def save(self, folder: Path) -> None:
         """Write weights, optimizer state and step counts of all ranks (a collective call)."""
         self._engine.save_checkpoint(str(folder), tag="deepspeed", save_latest=False)
 
     def load(self, folder: Path) -> None:
-        """Restore what `save` wrote, bit by bit, on the same number of ranks."""
-        loaded, _ = self._engine.load_checkpoint(str(folder), tag="deepspeed")
-        if loaded is None:
-            raise FileNotFoundError(f"{folder} holds no DeepSpeed checkpoint")
+        """Restore what `save` wrote, bit by bit, on the same number of ranks. Raises DataError if nothing is there."""
+        if not (folder / "deepspeed").is_dir():
+            raise DataError(folder, "holds no DeepSpeed checkpoint (its folder `deepspeed` is missing)")
+        self._engine.load_checkpoint(str(folder), tag="deepspeed")
 
 
 def _deepspeed_config(optimizer: OptimizerConfig, zero_stage: int, bf16: bool) -> dict[str, Any]:

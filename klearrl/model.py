@@ -61,22 +61,27 @@ def start_model(spec: ModelConfig, texts: Iterable[str], seed: int) -> tuple[Any
     """The model and tokenizer that a run starts from; `texts` are what a new tokenizer is made of."""
     if spec.new is not None:
         tokenizer = word_tokenizer(texts)
-        return new_model(spec.new, tokenizer, seed), _with_template(tokenizer, spec.chat_template)
+        return new_model(spec.new, tokenizer, seed), _checked(tokenizer, spec.chat_template)
     assert spec.path is not None
     model, tokenizer = load_model(spec.path, spec.dtype)
-    return model, _with_template(tokenizer, spec.chat_template)
+    return model, _checked(tokenizer, spec.chat_template)
 
 
 def load_model(path: str, dtype: str) -> tuple[Any, Any]:
     """A model and its tokenizer from a folder or the hub. Raises UsageError when one of them can't be loaded."""
     tokenizer = load_tokenizer(path)
     try:
-        return AutoModelForCausalLM.from_pretrained(path, dtype=dtype), tokenizer
+        model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype)
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: no model can be loaded ({str(error).strip().splitlines()[0][:200]})") from None
+    plan = model.generation_config
+    if any(getattr(plan, name) is not None for name in ("temperature", "top_p", "top_k")):
+        plan.do_sample = True  # without it transformers refuses to save such a config, after the training
+    return model, tokenizer
 
 
-def _with_template(tokenizer: Any, file: str | None) -> Any:
+def _checked(tokenizer: Any, file: str | None) -> Any:
+    """The tokenizer with the recipe's chat template. Raises ConfigError when it can't end a turn or has no template."""
     if file is not None:
         try:
             tokenizer.chat_template = Path(file).read_text(encoding="utf-8")
@@ -84,6 +89,8 @@ def _with_template(tokenizer: Any, file: str | None) -> Any:
             raise ConfigError(f"model.chat_template {file}: {error.strerror}") from None
     if not tokenizer.chat_template:
         raise ConfigError("the tokenizer has no chat template: give model.chat_template a Jinja file")
+    if tokenizer.eos_token_id is None:
+        raise ConfigError("the tokenizer has no end-of-turn token: set eos_token in its tokenizer_config.json")
     return tokenizer
 
 
@@ -100,5 +107,6 @@ def save_skeleton(model: Any, tokenizer: Any, folder: Path) -> None:
     """Everything of a transformers folder but the weights: what an export needs beside a training checkpoint."""
     folder.mkdir(parents=True, exist_ok=True)
     model.config.save_pretrained(folder)
+    model.generation_config.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     (folder / "dtype.json").write_text(json.dumps(str(model.dtype).removeprefix("torch.")))

@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ from klearbench.types import FinishReason
 from klearrl import distributed
 from klearrl.advantages import group_advantages
 from klearrl.config import RlStage
-from klearrl.context import Context, evaluate_checkpoint
+from klearrl.context import Context, evaluate_checkpoint, evaluate_if_due
 from klearrl.data import RL_COLUMNS, Order, load_rows, rank_chunks, split_rl_rows
 from klearrl.engine import Trainer
 from klearrl.losses import count_units, entropy, lm_loss, policy_loss, token_logprobs
@@ -42,6 +43,7 @@ def run_rl(stage: RlStage, context: Context, trainer: Trainer, tokenizer: Any) -
     if start:
         cursor = checkpoints.load(start, trainer)["cursor"]
     context.metrics.start(stage.name, start)
+    evaluate_if_due(context, stage, start, trainer, tokenizer)
     context.say(_arithmetic(stage, len(prompts)))
 
     with MathJudge() as judge, Progress(stage.name, stage.steps, start, "rollout batches") as progress:
@@ -59,8 +61,7 @@ def run_rl(stage: RlStage, context: Context, trainer: Trainer, tokenizer: Any) -
             progress.advance(1, f"reward {_reward_numbers(batch)['reward']:.3f}")
             if (step + 1) % stage.save_every == 0 or step + 1 == stage.steps:
                 checkpoints.save(step + 1, trainer, tokenizer, {"cursor": cursor})
-            if stage.eval_every and (step + 1) % stage.eval_every == 0:
-                evaluate_checkpoint(context, stage, step + 1, trainer, tokenizer)
+            evaluate_if_due(context, stage, step + 1, trainer, tokenizer)
     evaluate_checkpoint(context, stage, stage.steps, trainer, tokenizer)
 
 
@@ -68,7 +69,7 @@ def _rollouts(
     stage: RlStage, context: Context, source: Source, trainer: Trainer, step: int, cursor: int
 ) -> RolloutBatch:
     """The step's rollouts: those that a killed process left on disk, or fresh ones."""
-    path = context.stage_path(stage) / "rollouts" / f"step-{step + 1:05d}.parquet"
+    path = _batch_path(stage, context, step)
     if path.exists():
         return load_batch(path)
     batch = collect(stage, source, trainer.inference_model(), step, cursor)
@@ -77,6 +78,10 @@ def _rollouts(
         save_batch(path, batch)
     distributed.barrier()
     return batch
+
+
+def _batch_path(stage: RlStage, context: Context, step: int) -> Path:
+    return context.stage_path(stage) / "rollouts" / f"step-{step + 1:05d}.parquet"
 
 
 def update(
@@ -96,7 +101,7 @@ def update(
         numbers = distributed.total({**part, "loss": result["loss"]})
         if number == 0:
             mismatch = numbers["abs_log_ratio"] / numbers["tokens"]
-            _refuse_mismatch(stage, mismatch)
+            _refuse_mismatch(stage, mismatch, _batch_path(stage, context, step))
             steps.append({**result, "mismatch": mismatch})
         else:
             steps.append(result)
@@ -200,12 +205,13 @@ def collate(batch: Sequence[Trained], pad: int, device: torch.device) -> Tensors
     )
 
 
-def _refuse_mismatch(stage: RlStage, mismatch: float) -> None:
+def _refuse_mismatch(stage: RlStage, mismatch: float, batch: Path) -> None:
     """The first update of a batch sees the weights that sampled it: another log-probability means other weights."""
     if mismatch > stage.max_mismatch:
         raise IncompleteError(
             f"stage {stage.name!r}: engine and trainer differ by {mismatch:.3f} in mean log-probability on rollouts"
-            f" (max_mismatch {stage.max_mismatch}): the engine does not sample from the trained weights"
+            f" (max_mismatch {stage.max_mismatch}): the engine does not sample from the trained weights;"
+            f" {batch} holds those rollouts, to be deleted before the next try"
         )
 
 

@@ -11,7 +11,7 @@ import torch
 from klearbench.progress import Progress
 from klearrl import distributed
 from klearrl.config import SftStage
-from klearrl.context import Context, evaluate_checkpoint
+from klearrl.context import Context, evaluate_checkpoint, evaluate_if_due
 from klearrl.data import SFT_COLUMNS, Order, SftExample, load_rows, rank_chunks, tokenize_sft
 from klearrl.engine import Trainer
 from klearrl.losses import lm_loss, token_logprobs
@@ -28,6 +28,7 @@ def run_sft(stage: SftStage, context: Context, trainer: Trainer, tokenizer: Any)
     if start:
         checkpoints.load(start, trainer)
     context.metrics.start(stage.name, start)
+    evaluate_if_due(context, stage, start, trainer, tokenizer)
     context.say(_arithmetic(stage, len(examples), too_long))
 
     with Progress(stage.name, stage.steps, start, "steps") as progress:
@@ -44,8 +45,7 @@ def run_sft(stage: SftStage, context: Context, trainer: Trainer, tokenizer: Any)
             progress.advance(1, f"loss {result['loss']:.3f}")
             if (step + 1) % stage.save_every == 0 or step + 1 == stage.steps:
                 checkpoints.save(step + 1, trainer, tokenizer, {})
-            if stage.eval_every and (step + 1) % stage.eval_every == 0:
-                evaluate_checkpoint(context, stage, step + 1, trainer, tokenizer)
+            evaluate_if_due(context, stage, step + 1, trainer, tokenizer)
     evaluate_checkpoint(context, stage, stage.steps, trainer, tokenizer)
 
 

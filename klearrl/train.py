@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from klearbench.run import Run
 from klearbench.store import content_hash
 from klearbench.suites.registry import load_suite
 from klearrl import distributed
-from klearrl.config import RlStage, SftStage, StageBase, TrainRecipe, load_train_recipe
+from klearrl.checkpoint import Checkpoints, publish
+from klearrl.config import RlStage, SftStage, TrainRecipe
 from klearrl.context import Context, save_stage_model
 from klearrl.data import SFT_COLUMNS, load_rows
 from klearrl.engine import Trainer
@@ -25,13 +27,12 @@ from klearrl.sft import run_sft
 LOOPS: dict[str, Callable[[Any, Context, Trainer, Any], None]] = {"sft": run_sft, "rl": run_rl}
 
 
-def train(recipe_path: Path, out: Path, overrides: Sequence[str] = (), say: Callable[[str], None] = print) -> None:
+def train(recipe: TrainRecipe, out: Path, say: Callable[[str], None] = print) -> None:
     """Run a recipe, or finish one that was interrupted.
 
     Args:
-        recipe_path: a YAML recipe.
+        recipe: what `klearrl.config.load_train_recipe` read.
         out: the run folder.
-        overrides: `--set` items.
         say: where messages for the user go.
 
     Raises:
@@ -39,8 +40,8 @@ def train(recipe_path: Path, out: Path, overrides: Sequence[str] = (), say: Call
         RunConflict: the folder holds a run of another recipe.
         IncompleteError: an evaluation had judge errors, or engine and trainer disagree.
     """
-    recipe = load_train_recipe(recipe_path, overrides)
     suites = tuple(load_suite(name, recipe.evaluation.data_dir) for name in recipe.evaluation.suites)
+    _refuse_raised_before_others(recipe, out)
     distributed.setup()
     speak = say if distributed.is_main() else _silent
     with _run_folder(recipe, out) as run:
@@ -53,6 +54,20 @@ def train(recipe_path: Path, out: Path, overrides: Sequence[str] = (), say: Call
         finally:
             metrics.close()
         speak(f"model: {out / 'model'}")
+
+
+def _refuse_raised_before_others(recipe: TrainRecipe, out: Path) -> None:
+    """Raising an earlier stage's steps would leave the later ones trained from a model that is no longer there.
+
+    This comes before the run folder takes over the raised number, which would lock out the recipe it was made with.
+    """
+    for stage, later in pairwise(recipe.stages):
+        last = Checkpoints(out / "stages" / stage.name / "checkpoints", stage.keep_last).last() or 0
+        if last < stage.steps and (out / "stages" / later.name).exists():
+            raise RunConflict(
+                f"{out}: stage {stage.name!r} stands at {last} steps and {later.name!r} was trained from it;"
+                f" more steps of {stage.name!r} need another -o"
+            )
 
 
 def _silent(_: str) -> None:
@@ -84,7 +99,10 @@ def _run_stage(context: Context, number: int, stage: SftStage | RlStage) -> None
     if out.exists() and last >= stage.steps and context.evaluated(stage, stage.steps):
         context.say(f"{stage.name}: finished ({last} steps)")
         return
-    _refuse_stale_successor(context, number, stage, last)
+    if out.exists():  # of fewer steps, or not evaluated: after a kill it must not pass for the result
+        distributed.barrier()
+        if distributed.is_main():
+            shutil.rmtree(out)
     model, tokenizer = _stage_start(context, number)
     updates = stage.steps * (stage.mini_batches if isinstance(stage, RlStage) else 1)
     trainer = Trainer(
@@ -95,19 +113,7 @@ def _run_stage(context: Context, number: int, stage: SftStage | RlStage) -> None
         bf16=context.recipe.model.dtype == "bfloat16",
     )
     LOOPS[stage.kind](stage, context, trainer, tokenizer)
-    if distributed.is_main():
-        shutil.rmtree(out, ignore_errors=True)
     save_stage_model(trainer, tokenizer, out)
-
-
-def _refuse_stale_successor(context: Context, number: int, stage: StageBase, last: int) -> None:
-    """Raising an earlier stage's steps would leave the later stages trained from a model that is no longer there."""
-    for later in context.recipe.stages[number + 1 :]:
-        if context.checkpoints(later).last() is not None:
-            raise RunConflict(
-                f"{context.path}: stage {stage.name!r} stands at {last} steps and {later.name!r} was trained from it;"
-                f" more steps of {stage.name!r} need another -o"
-            )
 
 
 def _stage_start(context: Context, number: int) -> tuple[Any, Any]:
@@ -133,7 +139,5 @@ def _publish_model(context: Context) -> None:
     source, target = context.stage_path(context.recipe.stages[-1]) / "model", context.path / "model"
     if target.exists() and content_hash(target) == content_hash(source):
         return
-    from klearrl.checkpoint import publish
-
     shutil.rmtree(target, ignore_errors=True)
     publish(lambda folder: shutil.copytree(source, folder, dirs_exist_ok=True), target)
