@@ -92,7 +92,8 @@ def test_a_recipe_is_read_and_its_dump_holds_every_default(write):
     ("old", "new", "message"),
     [
         ("seed", "sede", "recipe.yaml:1: unknown key 'sede'; did you mean 'seed'? (allowed: seed, model, stages)"),
-        ("  name: t", "  nam: t", "recipe.yaml:3: unknown key 'model.nam'; did you mean 'name'? (allowed: name, rope) (and 1 more)"),
+        ("  name: t", "  nam: t", "recipe.yaml:3: unknown key 'model.nam'; did you mean 'name'? (allowed: name, rope)"
+         " (and 1 more)"),
         ("name: rl", "clip_lo: 1", "recipe.yaml:8: unknown key 'stages.1.clip_lo'; did you mean 'clip_low'?"
          " (allowed: kind, name, steps, clip_low)"),
         ("kind: gppo", "kind: ppo", "recipe.yaml:7: stages.1 is {"),
