@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from klearbench.engines.base import Engine, Request, Sampling, sample_seed
+from klearbench.engines.base import Engine, Request, Sampling, as_sample, sample_seed
 from klearbench.errors import DataError, IncompleteError, UsageError
 from klearbench.faults import fault
 from klearbench.judging.judge import MathJudge, check_golds
@@ -148,19 +148,7 @@ def _generate(suite: str, batch: Sequence[Planned], engine: Engine, options: Eva
         Request(problem.prompt, seed, (problem.id, index)) for (problem, index), seed in zip(batch, seeds, strict=True)
     ]
     made = engine.generate(requests, options.sampling)
-    return [
-        Sample(
-            suite=suite,
-            problem_id=request.place[0],
-            sample_index=request.place[1],
-            seed=request.seed,
-            completion=generation.completion,
-            prompt_tokens=generation.prompt_tokens,
-            completion_tokens=generation.completion_tokens,
-            finish_reason=generation.finish_reason,
-        )
-        for request, generation in zip(requests, made, strict=True)
-    ]
+    return [as_sample(suite, request, generation) for request, generation in zip(requests, made, strict=True)]
 
 
 def _judge(samples: Sequence[Sample], suite: Suite, judge: MathJudge, log: JsonlWriter) -> None:

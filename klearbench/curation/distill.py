@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Self
 
 from klearbench.curation.recipe import Teacher
-from klearbench.engines.base import Engine, Generation, Request, Sampling, sample_seed
+from klearbench.engines.base import Engine, Request, Sampling, as_sample, sample_seed
 from klearbench.errors import DataError
 from klearbench.faults import fault
 from klearbench.progress import Progress
@@ -141,20 +141,6 @@ def distill(log: SampleLog, engine: Engine, teacher: Teacher, note: Log) -> int:
             generations = engine.generate(requests, sampling)
             for place, request, generation in zip(batch, requests, generations, strict=True):
                 if log.missing(place):
-                    log.append(_sample(log.plan, place, request, generation))
+                    log.append(as_sample(log.plan.problem(place).suite, request, generation))
             progress.advance(len(batch))
     return len(batches)
-
-
-def _sample(plan: Plan, place: int, request: Request, generation: Generation) -> Sample:
-    problem = plan.problem(place)
-    return Sample(
-        suite=problem.suite,
-        problem_id=problem.id,
-        sample_index=request.place[1],
-        seed=request.seed,
-        completion=generation.completion,
-        prompt_tokens=generation.prompt_tokens,
-        completion_tokens=generation.completion_tokens,
-        finish_reason=generation.finish_reason,
-    )

@@ -247,6 +247,7 @@ class HfEngine:
             finish_reason=FinishReason.length if end is None else FinishReason.stop,
             prompt_tokens=len(prompt),
             completion_tokens=len(kept),
+            prompt_ids=tuple(prompt),
             token_ids=tuple(kept),
             logprobs=tuple(logprobs[: len(kept)]),
         )

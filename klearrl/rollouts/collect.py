@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from klearbench.engines.base import Request, Sampling, sample_seed
+from klearbench.engines.base import Request, Sampling, as_sample, sample_seed
 from klearbench.engines.hf import HfEngine
 from klearbench.judging.judge import MathJudge
 from klearbench.types import Answer, FinishReason, Sample
@@ -103,27 +103,13 @@ def _sample_and_judge(
         Request(p.prompt, sample_seed(source.seed, stage.name, step, group, p.id, i), (p.id, i)) for group, p, i in jobs
     ]
     made = sample(engine, requests, Sampling(stage.temperature, 1.0, 0, stage.max_tokens), source.log)
-    samples = [
-        Sample(
-            suite=stage.name,
-            problem_id=p.id,
-            sample_index=i,
-            seed=request.seed,
-            completion=g.completion,
-            prompt_tokens=g.prompt_tokens,
-            completion_tokens=g.completion_tokens,
-            finish_reason=g.finish_reason,
-            token_ids=g.token_ids,
-            logprobs=g.logprobs,
-        )
-        for (_, p, i), request, g in zip(jobs, requests, made, strict=True)
-    ]
+    samples = [as_sample(stage.name, request, g, tokens=True) for request, g in zip(requests, made, strict=True)]
     judged = judge_rollouts(samples, source.answers, source.judge)
     return [
         Rollout(
             prompt_id=p.id,
             group=group,
-            prompt_ids=tuple(engine.render(p.prompt)),
+            prompt_ids=g.prompt_ids or (),
             token_ids=s.token_ids or (),
             logprobs=s.logprobs or (),
             completion=s.completion,
@@ -132,7 +118,7 @@ def _sample_and_judge(
             reward=reward,
             dropped=_why_dropped(stage, s, reward),
         )
-        for (group, p, _), s, (reward, verdict) in zip(jobs, samples, judged, strict=True)
+        for (group, p, _), g, s, (reward, verdict) in zip(jobs, made, samples, judged, strict=True)
     ]
 
 
