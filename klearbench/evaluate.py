@@ -23,7 +23,7 @@ from klearbench.run import Lock, Run, read_manifest
 from klearbench.scoring.metrics import SuiteScore, score_suite
 from klearbench.store import JsonlWriter, dumps, read_records, write_atomic
 from klearbench.suites.base import Suite
-from klearbench.types import Problem, Sample, SampleKey, Status, Verdict, to_row
+from klearbench.types import FinishReason, Problem, Sample, SampleKey, Status, Verdict, to_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def plan_batches(suite: Suite, samples: int, size: int) -> Iterator[list[Planned
 
 
 def _sample_and_judge(run: Run, suite: Suite, engine: Engine, options: EvalOptions, judge: MathJudge) -> None:
-    samples = [s for s in read_records(run.path / "samples.jsonl", Sample) if s.suite == suite.name]
+    samples = _settled_samples(run.path / "samples.jsonl", suite.name)
     judged = _settled_verdicts(run.path / "verdicts.jsonl", suite.name)
     have = {sample.key for sample in samples}
     total = len(suite.problems) * options.samples
@@ -130,6 +130,15 @@ def _sample_and_judge(run: Run, suite: Suite, engine: Engine, options: EvalOptio
             sample_log.append(*map(to_row, fresh))
             _judge(fresh, suite, judge, verdict_log)
             progress.advance(len(fresh))
+
+
+def _settled_samples(path: Path, suite: str) -> list[Sample]:
+    """A suite's samples. Those that the engine failed to make are taken back: a rerun tries them again."""
+    samples = read_records(path, Sample)
+    settled = [s for s in samples if s.finish_reason is not FinishReason.error]
+    if len(settled) < len(samples):
+        write_atomic(path, "".join(dumps(to_row(s)) + "\n" for s in settled))
+    return [s for s in settled if s.suite == suite]
 
 
 def _settled_verdicts(path: Path, suite: str) -> set[SampleKey]:
@@ -152,7 +161,8 @@ def _generate(suite: str, batch: Sequence[Planned], engine: Engine, options: Eva
 
 
 def _judge(samples: Sequence[Sample], suite: Suite, judge: MathJudge, log: JsonlWriter) -> None:
-    verdicts = judge.judge([(sample, suite.answers[sample.problem_id]) for sample in samples])
+    made = [sample for sample in samples if sample.finish_reason is not FinishReason.error]
+    verdicts = judge.judge([(sample, suite.answers[sample.problem_id]) for sample in made])
     log.append(*map(to_row, verdicts))
 
 
@@ -170,8 +180,9 @@ def _refuse_incomplete(path: Path, scores: Sequence[SuiteScore], allow_partial: 
     if broken and not allow_partial:
         worst = broken[0]
         raise IncompleteError(
-            f"{path} is incomplete: {worst.suite} has {worst.judge_errors} judge errors and {worst.missing} missing"
-            f" samples; rerun the same command to finish it, or accept the rest with --allow-partial"
+            f"{path} is incomplete: {worst.suite} has {worst.judge_errors} judge errors, {worst.engine_errors} engine"
+            f" errors and {worst.missing} missing samples; rerun the same command to finish it, or accept the rest with"
+            f" --allow-partial"
         )
 
 

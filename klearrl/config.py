@@ -154,7 +154,7 @@ class EvaluationConfig(Section):
     samples: PositiveInt = 8
     limit: PositiveInt | None = None
     temperature: NonNegative = 0.6
-    top_p: Unit = 0.95
+    top_p: Annotated[float, Field(gt=0, le=1)] = 0.95
     max_tokens: PositiveInt = 32768
     batch_size: PositiveInt = 64
     data_dir: Path | None = None

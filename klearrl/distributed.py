@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+from datetime import timedelta
 from typing import TypeVar
 
 import torch
@@ -15,6 +16,9 @@ if not torch.cuda.is_available():
 import deepspeed
 
 T = TypeVar("T")
+
+_PATIENCE = timedelta(hours=12)
+"""How long ranks wait for one another: rank 0 evaluates checkpoints alone, which may take hours."""
 
 logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
 # Its shared-memory collectives for CPUs are compiled at the first start, and their segments stay in /dev/shm when a
@@ -28,7 +32,8 @@ def setup() -> None:
         return
     if "RANK" not in os.environ:
         os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT=_free_port())
-    deepspeed.init_distributed(dist_backend="nccl" if torch.cuda.is_available() else "gloo", verbose=False)
+    backend = "nccl" if torch.cuda.is_available() else "gloo"
+    deepspeed.init_distributed(dist_backend=backend, verbose=False, timeout=_PATIENCE)
 
 
 def _free_port() -> str:

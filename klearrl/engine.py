@@ -15,7 +15,7 @@ import torch
 from klearbench.errors import DataError, IncompleteError
 from klearbench.faults import fault
 from klearrl.config import OptimizerConfig
-from klearrl.distributed import world_size  # before deepspeed: it sets what deepspeed reads when it is imported
+from klearrl.distributed import rank, world_size  # before deepspeed: it sets what deepspeed reads when it is imported
 
 import deepspeed  # isort: skip
 from klearrl.schedule import learning_rate
@@ -25,7 +25,7 @@ class Trainer:
     """A model, AdamW and a learning-rate schedule in a DeepSpeed engine (ZeRO 0 to 3, fp32 or bf16)."""
 
     def __init__(
-        self, model: Any, optimizer: OptimizerConfig, *, total_steps: int, zero_stage: int, bf16: bool
+        self, model: Any, optimizer: OptimizerConfig, *, total_steps: int, zero_stage: int, bf16: bool, seed: int = 0
     ) -> None:
         """Wrap a model.
 
@@ -35,7 +35,9 @@ class Trainer:
             total_steps: optimizer steps of the whole schedule.
             zero_stage: DeepSpeed's ZeRO stage.
             bf16: train in bfloat16 with fp32 master weights.
+            seed: of dropout, with the step and the rank: a resumed run draws what an undisturbed one would.
         """
+        self.seed = seed
         self.settings = optimizer
         self.total_steps = total_steps
         self.zero_stage = zero_stage
@@ -75,6 +77,7 @@ class Trainer:
         lr = self.learning_rate(step)
         for group in self._engine.optimizer.param_groups:
             group["lr"] = lr
+        torch.manual_seed((self.seed * 1_000_003 + step) * world_size() + rank())
         part = 0.0
         self.module.train()
         for loss in losses:

@@ -313,5 +313,7 @@ def _check_numbers(
         raise ValueError(f"clip_high is {clip_high}; it must be 0 or more")
     if dual_clip is not None and not dual_clip > 1:
         raise ValueError(f"dual_clip is {dual_clip}; it must be above 1, or None for off")
-    if isinstance(denominator, int | float) and not denominator >= 0:
+    if isinstance(denominator, Tensor) and denominator.ndim:
+        raise ValueError(f"denominator has shape {tuple(denominator.shape)}; a number or a 0-d tensor is expected")
+    if denominator is not None and not bool(denominator >= 0):
         raise ValueError(f"denominator is {denominator}; it must be 0 or more")

@@ -34,7 +34,6 @@ def run_sft(stage: SftStage, context: Context, trainer: Trainer, tokenizer: Any)
     with Progress(stage.name, stage.steps, start, "steps") as progress:
         for step in range(start, stage.steps):
             began = time.perf_counter()
-            torch.manual_seed(recipe.seed * 1_000_003 + step)
             batch = [examples[i] for i in order.take(step * stage.batch_size, stage.batch_size)]
             tokens = sum(example.label_tokens for example in batch)
             result = trainer.step(_losses(stage, trainer, tokenizer, batch, tokens), step)

@@ -111,6 +111,7 @@ def _run_stage(context: Context, number: int, stage: SftStage | RlStage) -> None
         total_steps=updates,
         zero_stage=context.recipe.deepspeed.zero_stage,
         bf16=context.recipe.model.dtype == "bfloat16",
+        seed=context.recipe.seed,
     )
     LOOPS[stage.kind](stage, context, trainer, tokenizer)
     save_stage_model(trainer, tokenizer, out)

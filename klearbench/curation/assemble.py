@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from klearbench.curation import tables
-from klearbench.curation.decontaminate import normalise
+from klearbench.curation.decontaminate import symbols
 from klearbench.curation.dedup import Seen
 from klearbench.curation.distill import SampleLog
 from klearbench.curation.filters import KEEP, Decision, Filter, Trace, keep_wrong, pass_rate
@@ -43,12 +43,13 @@ class Material:
 
 
 def split_of(problem: Problem, validation_share: float) -> str:
-    """ "validation" or "train", by a hash of the problem's text: copies of a problem never stand on both sides.
+    """ "validation" or "train", by a hash of the problem's words and operators: copies that differ in punctuation or
+    mark-up never stand on both sides.
 
     The hash has a salt of its own: sources, too, are split by hashes (the puzzles' test part is one), and without it
     the two choices would not be independent.
     """
-    place = int(text_hash(f"validation\0{normalise(prompt_text(problem))}")[:12], 16) / 16**12
+    place = int(text_hash(f"validation\0{' '.join(symbols(prompt_text(problem)))}")[:12], 16) / 16**12
     return "validation" if place < validation_share else "train"
 
 

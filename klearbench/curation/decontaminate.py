@@ -16,6 +16,8 @@ from dataclasses import dataclass
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 _WORD = re.compile(r"[^\W\d_]+|\d+")
 _SYMBOL = re.compile(r"[^\W\d_]+|\d+|[-+*/^=<>|!%]")
+_OPERATORS = str.maketrans({"−": "-", "×": "*", "·": "*", "⋅": "*", "÷": "/", "≤": "<=", "≥": ">=", "≠": "!="})
+_SUPERSCRIPT = re.compile("[⁰¹²³⁴-⁹]+")
 _SHORTEST = 5
 """Benchmark problems of fewer words and operators than this are matched exactly only: `1 + 1` stands everywhere."""
 
@@ -42,8 +44,14 @@ def words(text: str) -> list[str]:
     return _WORD.findall(_flat(text))
 
 
+def symbols(text: str) -> list[str]:
+    """The words of a text and its operators."""
+    return _SYMBOL.findall(_flat(text))
+
+
 def _flat(text: str) -> str:
-    return unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).casefold()
+    plain = _SUPERSCRIPT.sub(r"^\g<0>", _INVISIBLE.sub("", text).translate(_OPERATORS))
+    return unicodedata.normalize("NFKC", plain).casefold()
 
 
 def _grams(tokens: Sequence[str], size: int) -> Iterator[str]:
@@ -98,9 +106,9 @@ class Index:
         tokens = words(text)
         for gram in set(_grams(tokens, self.ngram)):
             self._owners[gram] = (*self._owners.get(gram, ()), number)
-        symbols = _SYMBOL.findall(_flat(text))
-        if len(tokens) < self.ngram and len(symbols) >= _SHORTEST:
-            self._short[len(symbols)].setdefault(" ".join(symbols), number)
+        found = symbols(text)
+        if len(tokens) < self.ngram and len(found) >= _SHORTEST:
+            self._short[len(found)].setdefault(" ".join(found), number)
 
     def find(self, text: str) -> Match | None:
         """The first benchmark problem found in a text, or None."""
@@ -110,7 +118,7 @@ class Index:
         number = self._find_ngram(words(text))
         if number is not None:
             return Match(*self._names[number], "ngram")
-        number = self._find_short(_SYMBOL.findall(_flat(text))) if self._short else None
+        number = self._find_short(symbols(text)) if self._short else None
         return None if number is None else Match(*self._names[number], "short")
 
     def _find_ngram(self, tokens: Sequence[str]) -> int | None:

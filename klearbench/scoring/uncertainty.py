@@ -49,7 +49,13 @@ def z_one_sided(confidence: float) -> float:
 
 
 def t_quantile(z: float, df: int) -> float:
-    """Student's t quantile at the probability of the normal quantile `z` (series: 1 % short at 3 degrees)."""
+    """Student's t quantile at the probability of the normal quantile `z`: exact at 1 and 2 degrees of freedom, above
+    them by a series (1 % short at 3)."""
+    p = NormalDist().cdf(z)
+    if df == 1:
+        return math.tan(math.pi * (p - 0.5))
+    if df == 2:
+        return (2 * p - 1) / math.sqrt(2 * p * (1 - p))
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384

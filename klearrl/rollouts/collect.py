@@ -74,7 +74,8 @@ def drop_counts(batch: RolloutBatch) -> dict[str, int]:
     """Groups sampled, kept, and dropped for each reason."""
     reasons: Counter[str] = Counter()
     for group in _by_group(batch.rollouts):
-        reasons[next(("kept" for r in group if not r.dropped), group[0].dropped)] += 1
+        why = [r.dropped for r in group if r.dropped not in ("judge_error", "truncated")]
+        reasons["kept" if "" in why else why[0] if why else "no_rewards"] += 1
     names = ("kept", "all_right", "all_wrong", "all_equal", "no_rewards", "surplus")
     return {f"groups_{name}": reasons[name] for name in names}
 

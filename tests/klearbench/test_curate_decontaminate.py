@@ -125,3 +125,11 @@ def test_recall_and_false_drops_on_the_labelled_corpus(shared):
     recall, false_drops = measure(common=3, containment=0.25)
     assert recall >= 0.93
     assert false_drops <= 5
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "copy"),
+    [("3 + 4 * 5 = ?", "3 + 4 × 5 = ?"), ("x^2 = 4 , x > 0", "x² = 4, x > 0"), ("2 - x <= 5 + y", "2 − x ≤ 5 + y")],
+)
+def test_short_problems_are_found_in_other_unicode_forms(benchmark: str, copy: str) -> None:
+    assert Index([("s", "p", benchmark)], exact=False).find(copy) is not None

@@ -14,10 +14,11 @@ from klearbench.engines.scripted import ScriptedEngine
 from klearbench.errors import DataError, IncompleteError, RunConflict, UsageError
 from klearbench.evaluate import EvalOptions, evaluate, plan_batches, rescore
 from klearbench.judging.judge import MathJudge
+from klearbench.store import read_records
 from klearbench.suites import puzzles
 from klearbench.suites.base import Suite
 from klearbench.suites.files import load_math_file
-from klearbench.types import Status, Verdict
+from klearbench.types import FinishReason, Sample, Status, Verdict
 
 OPTIONS = EvalOptions(samples=2, sampling=Sampling(1.0, 1.0, 0, 64))
 
@@ -221,7 +222,7 @@ class Flaky:
 def test_our_own_fault_is_no_wrong_answer_and_is_tried_again(tmp_path, suite, monkeypatch):
     flaky = Flaky(monkeypatch, {("q0", 0), ("q2", 1)})
     out = tmp_path / "run"
-    with pytest.raises(IncompleteError, match=r"sums has 2 judge errors and 0 missing samples; rerun") as caught:
+    with pytest.raises(IncompleteError, match=r"sums has 2 judge errors, 0 engine errors and 0 missing samples; rerun") as caught:
         evaluate(out, [suite], toy(), OPTIONS)
     assert caught.value.exit_code == 3
     score = json.loads((out / "scores.json").read_text())["sums"]
@@ -282,7 +283,7 @@ def test_scoring_again_gives_the_same_bytes(tmp_path, suite):
 def test_scoring_an_interrupted_run_does_not_claim_completeness(tmp_path, suite):
     with pytest.raises(KeyboardInterrupt):
         evaluate(tmp_path / "run", [suite], Interrupted(toy(), 2), OPTIONS)
-    with pytest.raises(IncompleteError, match="0 judge errors and 16 missing samples"):
+    with pytest.raises(IncompleteError, match="0 judge errors, 0 engine errors and 16 missing samples"):
         rescore(tmp_path / "run")
     score = json.loads((tmp_path / "run" / "scores.json").read_text())["sums"]
     assert (score["complete"], score["missing"], score["problems"]) == (False, 16, 10)
@@ -328,3 +329,24 @@ def test_verdicts_are_complete_records(tmp_path, suite):
     assert all(
         set(row) == fields == set(Verdict.__dataclass_fields__) for row in jsonl(tmp_path / "run/verdicts.jsonl")
     )
+
+
+def test_what_the_engine_failed_to_make_is_not_judged_and_is_made_again(tmp_path, suite):
+    class Failing(ToyEngine):
+        broken = True
+
+        def generate(self, requests, sampling):
+            made = super().generate(requests, sampling)
+            return [replace(made[0], finish_reason=FinishReason.error), *made[1:]] if self.broken else made
+
+    engine = Failing(lambda request: "\\boxed{1}")
+    with pytest.raises(IncompleteError, match=r"0 judge errors, \d+ engine errors and 0 missing"):
+        evaluate(tmp_path / "run", [suite], engine, EvalOptions())
+    failed = [s for s in read_records(tmp_path / "run" / "samples.jsonl", Sample) if s.finish_reason == "error"]
+    judged = {v.key for v in read_records(tmp_path / "run" / "verdicts.jsonl", Verdict)}
+    assert failed and not {s.key for s in failed} & judged
+    engine.broken = False
+    [score] = evaluate(tmp_path / "run", [suite], engine, EvalOptions())
+    assert score.complete and score.engine_errors == 0
+    keys = [s.key for s in read_records(tmp_path / "run" / "samples.jsonl", Sample)]
+    assert len(keys) == len(set(keys)) == len(suite.problems)

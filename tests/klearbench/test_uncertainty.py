@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from statistics import fmean
+from statistics import NormalDist, fmean
 
 import pytest
 
@@ -141,3 +141,8 @@ def test_problem_intervals_cover_the_mean_of_the_pool():
         low, high = interval_problems(counts(*rights, k=8))
         inside += low <= 50 <= high
     assert inside / runs >= 0.93
+
+
+@pytest.mark.parametrize(("df", "wanted"), [(1, 12.706), (2, 4.303), (10, 2.228), (199, 1.972)])
+def test_students_quantiles_are_those_of_the_tables(df: int, wanted: float) -> None:
+    assert t_quantile(NormalDist().inv_cdf(0.975), df) == pytest.approx(wanted, abs=2e-3)

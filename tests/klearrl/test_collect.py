@@ -19,7 +19,7 @@ from klearrl.data import Order, RlPrompt, split_rl_rows
 from klearrl.model import new_model
 from klearrl.rl import collate, with_advantages
 from klearrl.rollouts import collect as collecting
-from klearrl.rollouts.base import load_batch, save_batch
+from klearrl.rollouts.base import Rollout, RolloutBatch, load_batch, save_batch
 from klearrl.rollouts.collect import Source, collect, drop_counts, screen
 
 pytestmark = pytest.mark.train
@@ -240,3 +240,16 @@ def test_trained_ids_are_the_sampled_ids():
             *rollout.token_ids,
         ]
         assert t.mask[row].tolist() == [True] * n + [False] * (t.mask.shape[1] - n), "the end of turn is trained"
+
+
+def test_every_group_is_counted_under_one_reason(script):
+    rollout = Rollout("p", 0, (1,), (2,), (0.0,), "", FinishReason.stop, Status.correct, 1.0)
+    broken = replace(rollout, status=Status.judge_error, reward=None, dropped="judge_error")
+    groups = [
+        screen([broken, rollout, rollout]),
+        screen([replace(broken, group=1), replace(broken, group=1)]),
+        screen([replace(broken, group=2), replace(rollout, group=2), replace(rollout, group=2, reward=0.0)]),
+    ]
+    counts = drop_counts(RolloutBatch(tuple(r for group in groups for r in group), 3, 1))
+    assert counts["groups_all_right"] == counts["groups_no_rewards"] == counts["groups_kept"] == 1
+    assert sum(counts.values()) == 3

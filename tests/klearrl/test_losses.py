@@ -428,3 +428,10 @@ def test_the_entropy_gate_drops_gradients_and_keeps_values(kind):
     gated.backward()
     assert gated.item() == plain.item()
     assert logp.grad[0].tolist() == pytest.approx([0.0, -0.25, -0.25, 0.0])
+
+
+@pytest.mark.parametrize("denominator", [-1, torch.tensor(-1.0), torch.tensor(float("nan")), torch.tensor([1.0, 2.0])])
+def test_a_denominator_that_is_none_is_refused(denominator):
+    zeros = torch.zeros(1, 2)
+    with pytest.raises(ValueError, match="denominator"):
+        policy_loss(zeros, zeros, torch.ones(1), torch.ones(1, 2), denominator=denominator)
