@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -10,8 +12,21 @@ import click
 
 from klearbench import __version__
 from klearbench.clitools import run_cli
+from klearbench.progress import Progress
 
-_OUT_FOLDER = click.Path(path_type=Path, file_okay=True)
+
+class Finite(click.FloatRange):
+    """A range that NaN and infinity are not in."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{number} is no finite number.", param, ctx)
+        return number
+
+
+_CONFIDENCE = "1 - the share of false alarms."
+_JUDGES = click.Choice(["strict", "math-verify"])
 _FOLDER = click.Path(path_type=Path)
 
 
@@ -61,8 +76,8 @@ def doctor(data_dir: Path | None) -> None:
 @click.option("--model", help="Model folder or hub name (hf), completions file (replay).")
 @click.option("--engine", "engine_name", default="hf", show_default=True, help="hf, scripted or replay.")
 @click.option("--samples", default=1, show_default=True, type=click.IntRange(1), help="Samples a problem: k of avg@k.")
-@click.option("--temperature", default=0.6, show_default=True, type=click.FloatRange(0), help="0 is greedy.")
-@click.option("--top-p", default=0.95, show_default=True, type=click.FloatRange(0, 1, min_open=True), help="1 is off.")
+@click.option("--temperature", default=0.6, show_default=True, type=Finite(0), help="0 is greedy.")
+@click.option("--top-p", default=0.95, show_default=True, type=Finite(0, 1, min_open=True), help="1 is off.")
 @click.option("--top-k", default=0, show_default=True, type=click.IntRange(0), help="0 is off.")
 @click.option("--max-tokens", default=32768, show_default=True, type=click.IntRange(1), help="New tokens a sample.")
 @click.option("--seed", default=0, show_default=True, help="Every sample's own seed is a hash of this and its place.")
@@ -71,11 +86,11 @@ def doctor(data_dir: Path | None) -> None:
 @click.option("--chat-template", help="'plain' or a Jinja file (hf; default: the tokenizer's own).")
 @click.option("--batch-size", type=click.IntRange(1), help="Sequences an engine call.")
 @click.option("--dtype", help="auto, float32, bfloat16 or float16 (hf).")
-@click.option("--math-judge", default="strict", show_default=True, type=click.Choice(["strict", "math-verify"]))
+@click.option("--math-judge", default="strict", show_default=True, type=_JUDGES, help="Ours, or math-verify's word.")
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Judge processes.")
 @click.option("--data-dir", type=_FOLDER, help="Where benchmark files lie (default: KLEARBENCH_DATA).")
 @click.option("--allow-partial", is_flag=True, help="Accept a run with judge errors or missing samples.")
-@click.option("-o", "--out", type=_OUT_FOLDER, help="Run folder (default: runs/MODEL-SUITES).")
+@click.option("-o", "--out", type=_FOLDER, help="Run folder (default: runs/MODEL-SUITES).")
 def eval_command(suite_names: tuple[str, ...], out: Path | None, data_dir: Path | None, **flags: Any) -> None:
     """Score a model: sample, judge, score, report. The same command resumes; more --samples extend.
 
@@ -121,7 +136,13 @@ def _run_name(model: str, suite_names: list[str]) -> str:
 @cli.command()
 @click.argument("completions", type=_FOLDER)
 @click.option("--problems", type=_FOLDER, required=True, help="JSONL: id, kind, answer, rule.")
-@click.option("--math-judge", default="strict", show_default=True, type=click.Choice(["strict", "math-verify", "both"]))
+@click.option(
+    "--math-judge",
+    default="strict",
+    show_default=True,
+    type=click.Choice(["strict", "math-verify", "both"]),
+    help="Ours, math-verify's word, or ours with each difference listed.",
+)
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Judge processes.")
 @click.option("-o", "--out", type=_FOLDER, required=True, help="Verdicts (JSONL).")
 def judge(completions: Path, problems: Path, math_judge: str, workers: int, out: Path) -> None:
@@ -133,7 +154,16 @@ def judge(completions: Path, problems: Path, math_judge: str, workers: int, out:
     """
     from klearbench.judging.command import run_judge
 
-    click.echo(run_judge(completions, problems, out, math_judge=math_judge, workers=workers))
+    with ExitStack() as stack:
+        bars: list[Progress] = []
+
+        def progress(done: int, total: int) -> None:
+            if not bars:
+                bars.append(stack.enter_context(Progress("judge", total, unit="rows")))
+            bars[0].advance(done - bars[0].done)
+
+        summary = run_judge(completions, problems, out, math_judge=math_judge, workers=workers, progress=progress)
+    click.echo(summary)
 
 
 @cli.command()
@@ -156,9 +186,9 @@ def score(run: Path, allow_partial: bool) -> None:
 @cli.command()
 @click.argument("base", type=_FOLDER)
 @click.argument("candidate", type=_FOLDER)
-@click.option("--max-drop", default=0.0, show_default=True, type=click.FloatRange(0), help="Points of avg@k allowed.")
-@click.option("--confidence", default=0.95, show_default=True, type=click.FloatRange(0.5, 1, max_open=True))
-@click.option("--metric", default="avg@k", show_default=True, type=click.Choice(["avg@k"]))
+@click.option("--max-drop", default=0.0, show_default=True, type=Finite(0), help="Points of avg@k allowed.")
+@click.option("--confidence", default=0.95, show_default=True, type=Finite(0.5, 1, max_open=True), help=_CONFIDENCE)
+@click.option("--metric", default="avg@k", show_default=True, type=click.Choice(["avg@k"]), help="What is compared.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def regress(base: Path, candidate: Path, max_drop: float, confidence: float, metric: str, as_json: bool) -> int:
     """Gate a checkpoint: is CANDIDATE worse than BASE, beyond the noise? Paired by problem.
@@ -192,7 +222,7 @@ def report(runs: tuple[Path, ...], out: Path) -> None:
 
 @cli.command()
 @click.argument("recipe", type=_FOLDER)
-@click.option("-o", "--out", type=_OUT_FOLDER, required=True, help="Dataset folder.")
+@click.option("-o", "--out", type=_FOLDER, required=True, help="Dataset folder.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a recipe key; repeatable.")
 @click.option("--dry-run", is_flag=True, help="Print the resolved recipe and what it would do.")
 def curate(recipe: Path, out: Path, overrides: tuple[str, ...], dry_run: bool) -> None:

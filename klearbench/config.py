@@ -5,6 +5,7 @@ Importing this module, and reading any recipe, loads no torch, transformers, vll
 
 from __future__ import annotations
 
+import re
 import reprlib
 import types as pytypes
 from collections.abc import Sequence
@@ -133,7 +134,8 @@ def _list_index(node: list[Any], part: str, item: str) -> int:
         return names.index(part)
     if part.isdigit() and int(part) < len(node):
         return int(part)
-    raise ConfigError(f"--set {item!r}: no element {part!r} (allowed: 0..{len(node) - 1} or a name of {names})")
+    named = f", or a name: {', '.join(map(str, names))}" if any(names) else ""
+    raise ConfigError(f"--set {item!r}: no element {part!r} (allowed: 0..{len(node) - 1}{named})")
 
 
 def _one_line(
@@ -156,7 +158,10 @@ def _one_line(
     if problem["type"] == "missing":
         return f"{where}: {key!r} is missing{more}"
     message = " ".join(problem["msg"].removeprefix("Value error, ").split())
-    return f"{where}: {key} is {reprlib.repr(problem['input'])}: {message}{more}"
+    if problem["type"] == "literal_error":
+        message += nearest(str(problem["input"]), re.findall(r"'([^']*)'", problem["msg"]))
+    value = "" if isinstance(problem["input"], dict | BaseModel) else f" is {reprlib.repr(problem['input'])}"
+    return f"{where}: {key}{value}: {message}{more}"
 
 
 def _as_written(loc: Loc, lines: dict[Loc, int]) -> Loc:

@@ -8,7 +8,7 @@ batch; so a resumed run ends with the same bytes as an undisturbed one. Only wha
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from klearbench.run import Lock, Run, read_manifest
 from klearbench.scoring.metrics import SuiteScore, score_suite
 from klearbench.store import JsonlWriter, dumps, read_records, write_atomic
 from klearbench.suites.base import Suite
-from klearbench.types import FinishReason, Problem, Sample, SampleKey, Status, Verdict, to_row
+from klearbench.types import FinishReason, Problem, Sample, Status, Verdict, to_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,7 @@ def evaluate(
         config = _config(suites, engine, options, judge)
         remarks = {**(about or {}), "problems": {s.name: [p.id for p in s.problems] for s in suites}}
         with Run(out, config, inputs, extends=("samples", "limit"), about=remarks) as run:
+            _settle(run.path)
             for suite in suites:
                 _sample_and_judge(run, suite, engine, options, judge)
             return _score(run, suites, options)
@@ -110,8 +111,8 @@ def plan_batches(suite: Suite, samples: int, size: int) -> Iterator[list[Planned
 
 
 def _sample_and_judge(run: Run, suite: Suite, engine: Engine, options: EvalOptions, judge: MathJudge) -> None:
-    samples = _settled_samples(run.path / "samples.jsonl", suite.name)
-    judged = _settled_verdicts(run.path / "verdicts.jsonl", suite.name)
+    samples = [s for s in read_records(run.path / "samples.jsonl", Sample) if s.suite == suite.name]
+    judged = {verdict.key for verdict in read_records(run.path / "verdicts.jsonl", Verdict)}
     have = {sample.key for sample in samples}
     total = len(suite.problems) * options.samples
     with (
@@ -132,22 +133,17 @@ def _sample_and_judge(run: Run, suite: Suite, engine: Engine, options: EvalOptio
             progress.advance(len(fresh))
 
 
-def _settled_samples(path: Path, suite: str) -> list[Sample]:
-    """A suite's samples. Those that the engine failed to make are taken back: a rerun tries them again."""
-    samples = read_records(path, Sample)
-    settled = [s for s in samples if s.finish_reason is not FinishReason.error]
-    if len(settled) < len(samples):
-        write_atomic(path, "".join(dumps(to_row(s)) + "\n" for s in settled))
-    return [s for s in settled if s.suite == suite]
-
-
-def _settled_verdicts(path: Path, suite: str) -> set[SampleKey]:
-    """The samples that need no judging. Verdicts that were our own fault are taken back: a rerun retries them."""
-    verdicts = read_records(path, Verdict)
-    settled = [v for v in verdicts if v.status is not Status.judge_error]
+def _settle(run: Path) -> None:
+    """Take back what a rerun is to try again: samples that the engine failed to make, verdicts that were our own fault,
+    and verdicts whose sample is gone (a disk may lose one log's last second and not the other's)."""
+    samples, verdicts = read_records(run / "samples.jsonl", Sample), read_records(run / "verdicts.jsonl", Verdict)
+    made = [s for s in samples if s.finish_reason is not FinishReason.error]
+    keys = {s.key for s in made}
+    settled = [v for v in verdicts if v.status is not Status.judge_error and v.key in keys]
+    if len(made) < len(samples):
+        write_atomic(run / "samples.jsonl", "".join(dumps(to_row(s)) + "\n" for s in made))
     if len(settled) < len(verdicts):
-        write_atomic(path, "".join(dumps(to_row(v)) + "\n" for v in settled))
-    return {v.key for v in settled if v.suite == suite}
+        write_atomic(run / "verdicts.jsonl", "".join(dumps(to_row(v)) + "\n" for v in settled))
 
 
 def _generate(suite: str, batch: Sequence[Planned], engine: Engine, options: EvalOptions) -> list[Sample]:
@@ -220,10 +216,18 @@ def rescore(path: Path, *, allow_partial: bool = False) -> list[SuiteScore]:
         raise DataError(path, f"is a run of {config.get('command')!r}, an evaluation was expected")
     lock = Lock(path / ".lock")
     try:
-        scores = score_run(path, manifest["about"]["problems"], config["samples"])
+        scores = score_run(path, _asked(path, manifest), config["samples"])
         write_scores(path, scores)
         write_report([path], path / "report.html")
     finally:
         lock.release()
     _refuse_incomplete(path, scores, allow_partial)
     return scores
+
+
+def _asked(path: Path, manifest: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The problems that a run asked, by suite. Raises DataError where the manifest does not say."""
+    problems = manifest.get("about", {}).get("problems")
+    if not isinstance(problems, dict):
+        raise DataError(path / "manifest.json", "does not name the run's problems (about.problems)")
+    return problems

@@ -168,7 +168,8 @@ class Run:
         """Open or create a run.
 
         Args:
-            path: the run folder; it may be absent, empty, or a run of the same configuration.
+            path: the run folder; it may be absent, empty, a run of the same configuration, or one in which nothing
+                was made yet, which takes any configuration (the first command was refused for its input, say).
             config: the resolved configuration.
             inputs: name -> content hash of everything that was read.
             extends: dotted names (with `*` for one part) that a rerun may raise.
@@ -187,7 +188,7 @@ class Run:
                 raise RunConflict(f"{path} is not empty and is no run (it holds {foreign[0]!r}); choose another -o")
         self._lock = Lock(path / ".lock")
         try:
-            if (path / "manifest.json").exists():
+            if (path / "manifest.json").exists() and not _nothing_made(path):
                 fresh = _merge(path, read_manifest(path), fresh, extends)
             write_atomic(path / "manifest.json", json.dumps(fresh, indent=1) + "\n")
         except BaseException:
@@ -213,6 +214,12 @@ class Run:
         self._lock.release()
 
 
+def _nothing_made(path: Path) -> bool:
+    """Whether a run folder holds no more than what claiming it leaves."""
+    own = {"manifest.json", "log.txt", ".lock"}
+    return not any(p.is_file() and p.stat().st_size > 0 and p.name not in own for p in path.rglob("*"))
+
+
 @contextmanager
 def claim_file(path: Path, config: Mapping[str, Any], inputs: Mapping[str, str]) -> Iterator[None]:
     """Hold one output file as `Run` holds a folder: `PATH.lock` while it is written, `PATH.manifest.json` beside it.
@@ -226,7 +233,7 @@ def claim_file(path: Path, config: Mapping[str, Any], inputs: Mapping[str, str])
         raise RunConflict(f"{path} is a folder; -o needs a file")
     lock = Lock(path.with_name(f"{path.name}.lock"), path)
     try:
-        if beside.exists():
+        if beside.exists() and path.exists() and path.stat().st_size > 0:
             fresh = _merge(path, _load_manifest(beside), fresh, ())
         elif path.exists() and path.stat().st_size > 0:
             raise RunConflict(f"{path} exists and has no {beside.name} beside it; choose another -o")
@@ -238,9 +245,15 @@ def claim_file(path: Path, config: Mapping[str, Any], inputs: Mapping[str, str])
 
 def _merge(path: Path, old: dict[str, Any], new: dict[str, Any], extends: Sequence[str]) -> dict[str, Any]:
     """The manifest to go on with: the old one with raised limits. Raises RunConflict for the first changed field."""
-    before = flatten({"config": old["config"], "inputs": old.get("inputs", {})})
-    after = flatten({"config": new["config"], "inputs": new["inputs"]})
-    for name in sorted(before.keys() | after.keys()):
+    before, after = (
+        {
+            name: value
+            for name, value in flatten({"config": m["config"], "inputs": m.get("inputs", {})}).items()
+            if value != {}
+        }
+        for m in (old, new)
+    )
+    for name in sorted(before.keys() | after.keys(), key=lambda name: (name != "config.command", name)):
         was, now = before.get(name), after.get(name)
         short = name.removeprefix("config.")
         if was == now or (_matches(short, extends) and _raised(was, now)):

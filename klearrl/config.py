@@ -28,6 +28,12 @@ class NewModel(Section):
     init_std: float = 0.05
     """Standard deviation of the initial weights."""
 
+    @model_validator(mode="after")
+    def _heads_divide(self) -> NewModel:
+        if self.heads % self.kv_heads:
+            raise ValueError(f"kv_heads ({self.kv_heads}) must divide heads ({self.heads})")
+        return self
+
 
 class ModelConfig(Section):
     """The starting point: a transformers folder or hub name (`path`), or a new model (`new`)."""

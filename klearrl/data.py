@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -41,10 +42,16 @@ def load_rows(path: str, data: DataConfig, columns: Sequence[str]) -> Iterator[d
     Raises:
         DataError: it can't be opened, or has none of the columns.
     """
+
     from datasets import config, disable_progress_bars, load_dataset
     from datasets.exceptions import DatasetsError
 
     disable_progress_bars()
+    logging.getLogger("huggingface_hub").setLevel(
+        logging.ERROR
+    )  # its retries are many lines; what came of them is ours to say
+    if path.startswith(("/", ".", "~")) and not Path(path).exists():
+        raise DataError(path, "no such dataset folder; make it by `klearbench curate`")
     # datasets would serve a folder that was made anew from its cache: the key leaves the rows out. Ours is their hash.
     folder = Path(path)
     cache = str(Path(config.HF_DATASETS_CACHE) / f"klear-{content_hash(folder)[:16]}") if folder.is_dir() else None

@@ -201,7 +201,14 @@ def test_a_bad_override(out, program, command):
 def test_training_data_that_is_not_there(tmp_path, out):
     recipe = ROOT / "recipes/puzzles/train.yaml"
     refused(
-        "klearrl", "train", recipe, "-o", out, "--set", f"data={tmp_path / 'none'}", says="no dataset can be loaded"
+        "klearrl",
+        "train",
+        recipe,
+        "-o",
+        out,
+        "--set",
+        f"data={tmp_path / 'none'}",
+        says="no such dataset folder; make it by `klearbench curate`",
     )
     out.mkdir(exist_ok=True)
     (out / "notes.txt").write_text("mine")

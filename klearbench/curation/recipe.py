@@ -79,7 +79,7 @@ class Verify(Section):
     """
 
     judge: Literal["math"] = "math"
-    mode: str = "strict"
+    mode: Literal["strict", "math-verify"] = "strict"
     """The judge's mode."""
     wrong: Literal["keep", "drop", "drop_on_easy"] = "drop_on_easy"
     """What becomes of traces that aren't correct."""

@@ -76,6 +76,8 @@ def load_engine(
 def load_tokenizer(model: str) -> Any:
     """The tokenizer of a model folder or hub name. Raises UsageError when there is none."""
     folder = Path(model)
+    if model.startswith(("/", ".", "~")) and not folder.exists():
+        raise UsageError(f"{model}: no such folder")
     if folder.is_dir() and not any((folder / n).exists() for n in ("tokenizer.json", "tokenizer.model", "vocab.json")):
         raise UsageError(f"{model} has no tokenizer (tokenizer.json); save the model's tokenizer into that folder")
     try:

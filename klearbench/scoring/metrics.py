@@ -114,7 +114,7 @@ def score_suite(
 
     Args:
         suite: its name in the records.
-        samples, verdicts: records in any order; a verdict may come without its sample (no token counts then).
+        samples, verdicts: records in any order; a verdict without its sample counts as missing.
         problem_ids: every problem that was asked.
         k: samples asked of each problem.
 
@@ -130,7 +130,7 @@ def score_suite(
     at_limit = [key for key in judged if key in found and found[key].finish_reason is FinishReason.length]
     by_status = Counter(v.status.value for v in said.values())
     judge_errors = by_status[Status.judge_error]
-    missing = len(wanted) - len(said) - len(failed)
+    missing = len(wanted - (said.keys() & found.keys()) - failed)
     return SuiteScore(
         suite=suite,
         k=k,

@@ -111,7 +111,7 @@ def test_an_incomplete_run_exits_3_unless_it_is_allowed(tmp_path):
     words = (*PUZZLES, "--batch-size", "4", "-o", tmp_path / "run")
     assert run(*words, fault="engine.call:2:kill").returncode == -9
     said = complaint(run("klearbench", "score", tmp_path / "run"), 3)
-    assert "0 judge errors and 6 missing samples" in said
+    assert "0 judge errors, 0 engine errors and 6 missing samples" in said
     assert "incomplete" in ok("klearbench", "score", tmp_path / "run", "--allow-partial")
     ok(*words)
     ok("klearbench", "score", tmp_path / "run")

@@ -96,7 +96,7 @@ def test_a_recipe_is_read_and_its_dump_holds_every_default(write):
          " (and 1 more)"),
         ("name: rl", "clip_lo: 1", "recipe.yaml:8: unknown key 'stages.1.clip_lo'; did you mean 'clip_low'?"
          " (allowed: kind, name, steps, clip_low)"),
-        ("kind: gppo", "kind: ppo", "recipe.yaml:7: stages.1 is {"),
+        ("kind: gppo", "kind: ppo", "recipe.yaml:7: stages.1: Input tag 'ppo' found"),
         ("    steps: 5\n", "", "recipe.yaml:7: 'stages.1.steps' is missing"),
         ("steps: 5", "steps: many", "recipe.yaml:9: stages.1.steps is 'many': Input should be a valid integer"),
         ("steps: 10", "steps: 0", "recipe.yaml:6: stages.0.steps is 0: Input should be greater than 0"),

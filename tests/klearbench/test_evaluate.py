@@ -222,7 +222,7 @@ class Flaky:
 def test_our_own_fault_is_no_wrong_answer_and_is_tried_again(tmp_path, suite, monkeypatch):
     flaky = Flaky(monkeypatch, {("q0", 0), ("q2", 1)})
     out = tmp_path / "run"
-    with pytest.raises(IncompleteError, match=r"sums has 2 judge errors, 0 engine errors and 0 missing samples; rerun") as caught:
+    with pytest.raises(IncompleteError, match=r"sums has 2 judge errors, 0 engine errors and 0 missing") as caught:
         evaluate(out, [suite], toy(), OPTIONS)
     assert caught.value.exit_code == 3
     score = json.loads((out / "scores.json").read_text())["sums"]
@@ -350,3 +350,15 @@ def test_what_the_engine_failed_to_make_is_not_judged_and_is_made_again(tmp_path
     assert score.complete and score.engine_errors == 0
     keys = [s.key for s in read_records(tmp_path / "run" / "samples.jsonl", Sample)]
     assert len(keys) == len(set(keys)) == len(suite.problems)
+
+
+def test_verdicts_whose_samples_were_lost_are_made_again_and_never_pass_for_complete(tmp_path, suite):
+    engine = ToyEngine(lambda request: "\\boxed{1}")
+    evaluate(tmp_path / "run", [suite], engine, EvalOptions(samples=2))
+    wanted = result(tmp_path / "run")
+    log = tmp_path / "run" / "samples.jsonl"
+    log.write_text("".join(line + "\n" for line in log.read_text().splitlines()[:3]))
+    with pytest.raises(IncompleteError):
+        rescore(tmp_path / "run")
+    evaluate(tmp_path / "run", [suite], engine, EvalOptions(samples=2))
+    assert result(tmp_path / "run") == wanted

@@ -20,6 +20,11 @@ INPUTS = {"aime24": "abc"}
 EXTENDS = ("samples", "limit", "stages.*.steps")
 
 
+def made(path):
+    """A run in which something was made: from then on its configuration is fixed."""
+    (path / "samples.jsonl").write_text("{}\n")
+
+
 def open_run(path, config=CONFIG, inputs=INPUTS, **options):
     return Run(path, config, inputs, EXTENDS, **options)
 
@@ -158,7 +163,7 @@ def test_a_kill_leaves_a_run_that_the_same_command_opens(tmp_path):
 )
 def test_a_changed_field_is_refused_by_name_and_nothing_is_lost(tmp_path, change, named):
     with open_run(tmp_path / "run"):
-        pass
+        made(tmp_path / "run")
     before = (tmp_path / "run" / "manifest.json").read_bytes()
     with pytest.raises(RunConflict) as caught:
         open_run(tmp_path / "run", CONFIG | change)
@@ -169,7 +174,7 @@ def test_a_changed_field_is_refused_by_name_and_nothing_is_lost(tmp_path, change
 
 def test_a_changed_input_is_refused_by_name(tmp_path):
     with open_run(tmp_path / "run"):
-        pass
+        made(tmp_path / "run")
     with pytest.raises(RunConflict, match=r"inputs\.aime24 = 'abc', this command has 'abd'"):
         open_run(tmp_path / "run", CONFIG, {"aime24": "abd"})
 
@@ -177,6 +182,7 @@ def test_a_changed_input_is_refused_by_name(tmp_path):
 def test_raised_limits_extend_the_run(tmp_path):
     config = CONFIG | {"limit": 10, "stages": [{"steps": 5, "lr": 1.0}]}
     with open_run(tmp_path / "run", config) as run:
+        made(run.path)
         created = run.manifest["created"]
     raised = config | {"samples": 16, "limit": 20, "stages": [{"steps": 6, "lr": 1.0}]}
     with open_run(tmp_path / "run", raised) as run:
@@ -230,3 +236,28 @@ def test_a_folder_without_a_manifest_is_no_run(tmp_path):
 
 def test_flatten():
     assert flatten({"a": {"b": [1, {"c": None}]}, "d": {}, "e": []}) == {"a.b.0": 1, "a.b.1.c": None, "d": {}, "e": []}
+
+
+def test_a_run_in_which_nothing_was_made_takes_another_configuration(tmp_path):
+    with pytest.raises(KeyError), open_run(tmp_path / "run") as run:
+        run.log("the input is refused only now")
+        raise KeyError
+    with open_run(tmp_path / "run", CONFIG | {"extra": 1}, {}) as run:
+        made(run.path)
+    assert read_manifest(tmp_path / "run")["config"] == CONFIG | {"extra": 1}
+    with pytest.raises(RunConflict, match="extra = 1, this command has None"):
+        open_run(tmp_path / "run", CONFIG, {})
+
+
+def test_another_command_is_named_first(tmp_path):
+    with open_run(tmp_path / "run", {"command": "train", "a": 1}):
+        made(tmp_path / "run")
+    with pytest.raises(RunConflict, match="command = 'train', this command has 'eval'"):
+        open_run(tmp_path / "run", {"command": "eval", "a": 2})
+
+
+def test_inputs_that_were_absent_are_named(tmp_path):
+    with open_run(tmp_path / "run", inputs={}):
+        made(tmp_path / "run")
+    with pytest.raises(RunConflict, match=r"inputs\.data = None, this command has 'abc'"):
+        open_run(tmp_path / "run", inputs={"data": "abc"})
