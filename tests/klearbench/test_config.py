@@ -166,7 +166,7 @@ def test_set_reaches_sections_list_elements_and_names(write):
         ("seed=[1", "--set 'seed=[1': the value is not valid YAML"),
         ("seed=2024-13-45", "--set 'seed=2024-13-45': the value is not valid YAML"),
         ("seed.x=1", "--set 'seed.x=1': 'seed' is a value, not a section"),
-        ("stages.2.steps=1", "--set 'stages.2.steps=1': no element '2' (allowed: 0..1 or a name of "),
+        ("stages.2.steps=1", "--set 'stages.2.steps=1': no element '2' (allowed: 0..1"),
         ("stages.gppo.steps=1", "--set 'stages.gppo.steps=1': no element 'gppo'"),
         ("stages.x=1", "--set 'stages.x=1': no element 'x'"),
         ("sede=1", "--set 'sede=1': unknown key 'sede'; did you mean 'seed'? (allowed: seed, model, stages)"),
