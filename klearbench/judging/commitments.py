@@ -17,20 +17,35 @@ _LABEL = (
     r"|antwort|endergebnis|risposta|resposta|resposta final)"
 )
 _MARK = r"[\s*_#>`✅☑✓✔➡→•\-–—()\[\]️]"
-_LABELLED = re.compile(rf"{_MARK}{{0,12}}\b{_LABEL}{_MARK}{{0,6}}[:：=][\s*_`]{{0,6}}(.*)", re.IGNORECASE)
+_LABELLED = re.compile(rf"{_MARK}{{0,12}}(?<![A-Za-z]){_LABEL}{_MARK}{{0,6}}[:：=][\s*_`]{{0,6}}(.*)", re.IGNORECASE)
 _CJK_LABELLED = re.compile(rf"{_MARK}{{0,12}}(?:最终)?(?:答案|答え|정답|答){_MARK}{{0,4}}[:：是为は은]\s?(.*)")
 _LABEL_LINE = re.compile(rf"{_MARK}{{0,12}}{_LABEL}{_MARK}{{0,6}}[:：]?{_MARK}{{0,6}}", re.IGNORECASE)
-_HASHES = re.compile(r"^[ \t]{0,3}####[ \t]{1,4}(\S.{0,300})$", re.MULTILINE)
+_HASHES = re.compile(r"^[ \t]{0,3}####[ \t]{0,4}([^\s#].{0,300})$", re.MULTILINE)
 _ANSWER_TAG = re.compile(r"<answer>((?:(?!</?answer>).){0,600})</answer>", re.IGNORECASE | re.DOTALL)
 _SENTENCE = re.compile(
     r"\b(?:the|our|my|final|correct)\s(?:final\s|correct\s)?answer\s"
-    r"(?:is|equals|must be|should be|will be|would be|comes out to|=)"
-    r"(?:\s(?:therefore|thus|then|indeed|simply|just|exactly))?\s?:?\s?(.*)\Z",
-    re.IGNORECASE | re.DOTALL,
+    r"(?:(?:is|equals|must be|should be|will be|would be|comes out to)(?![A-Za-z'’])|=)"
+    r"(?:\s(?:therefore|thus|then|indeed|simply|just|exactly))?\s?:?\s?",
+    re.IGNORECASE,
 )
-_CJK_SENTENCE = re.compile(r"(?:答案|答え|정답)\s?(?:就是|应该是|应为|是|为|為|は|은|는)\s?[:：]?\s?(.*)\Z", re.DOTALL)
+_CJK_SENTENCE = re.compile(r"(?:答案|答え|정답)\s?(?:就是|应该是|应为|是|为|為|は|은|는)\s?[:：]?\s?")
 _STOP = re.compile(r"(?<!\d)[.!?。！？](?=\s|\Z)|(?<=\d)[.!?](?=\s|\Z)|。|\n")
 _SEVERAL = re.compile(r"\b(?:or|either)\b|或", re.IGNORECASE)
+_NOT_STATED = re.compile(
+    r"\W{0,3}(?:not|between|at least|at most|greater|less|more than|probably|perhaps|maybe|possibly|likely|n['’]t)\b",
+    re.IGNORECASE,
+)
+_REASON = re.compile(r"(?:,?\s(?:since|because|rather than|instead of)|,\s(?:and )?not)\b.*\Z", re.IGNORECASE | re.DOTALL)
+_CHECK = re.compile(
+    r"\W{0,4}(?:let me |let's |let us |to |we |i |a |as a )?(?:quick(?:ly)? )?"
+    r"(?:double[- ]?check|check|verif|confirm|indeed)",
+    re.IGNORECASE,
+)
+_SECOND_THOUGHT = re.compile(
+    r"\b(?:wait|wrong|incorrect|mistake|actually|hmm+|oops|sorry|error|redo|re-?check|recomput\w*|correction|hold on"
+    r"|instead|scratch that)\b|更正|不对",
+    re.IGNORECASE,
+)
 _NO_VALUE = re.compile(
     r"\b(?:not|unclear|unknown|hard|difficult|below|above|follows|that|given|obtained|found|in|wrong|right|correct|still|yet"
     r"|i|we|you|it|this|likely|probably|maybe|somewhere|between|impossible to|unable|cannot|can't)\b",
@@ -61,10 +76,10 @@ def committed(tail: str) -> Commitment | None:
     if not lines:
         return None
     last = lines[-1].strip()
-    complete = ended or last.endswith((".", "*", "$", "。", "%", ")", "`", "!", "]", "}"))
+    complete = ended or _closed(last)
     match = _LABELLED.fullmatch(last) or _CJK_LABELLED.fullmatch(last)
     if match is not None:
-        return _accept(match[1], "labelled line", complete)
+        return _unless_other(lines[:-1], _accept(match[1], "labelled line", complete))
     for line in reversed(lines[-3:-1]):  # a label, then at most one remark after it
         match = _LABELLED.fullmatch(line.strip())
         if match is not None and _is_remark(last) and match[1].strip():
@@ -74,36 +89,84 @@ def committed(tail: str) -> Commitment | None:
         return _accept(hashes[-1], "#### line", complete)
     if len(lines) > 1 and _LABEL_LINE.fullmatch(lines[-2].strip()) and len(last) < 200:
         return _accept(last, "line after a label", complete)
-    return _sentence(" \n".join(lines[-2:]), ended)
+    return _sentence(" \n".join(lines[-3:]), ended)
+
+
+def _unless_other(before: list[str], last: Commitment | None) -> Commitment | None:
+    """The last labelled line, a hedge when the line right before it is labelled too and has another value."""
+    match = _LABELLED.fullmatch(before[-1].strip()) if before and last is not None else None
+    other = _bare_value(match[1]) if match is not None else ""
+    if last is None or not other or words(other) == words(last.text) or not _VALUE.search(other):
+        return last
+    return Commitment(f"{other} | {last.text}", "labelled lines", True, last.complete)
 
 
 def _sentence(text: str, ended: bool) -> Commitment | None:
-    """A closing sentence "the answer is X", with at most a short remark after it."""
-    start = None
-    for cue in re.finditer(r"answer\s|答案|答え|정답", text, re.IGNORECASE):
-        start = cue.start()
-    if start is None:
+    """A closing sentence "the answer is X", with at most a short remark or a check after it.
+
+    An earlier such sentence with another value makes a hedge, unless a second thought stands between the two.
+    """
+    found = list(_SENTENCE.finditer(text)) or list(_CJK_SENTENCE.finditer(text))
+    if not found:
         return None
-    lead = text[max(0, start - 24) : start]
-    match = _SENTENCE.search(text, max(0, start - 24)) or _CJK_SENTENCE.search(text, start)
-    if match is None or re.search(r"\b(?:not|isn't|whether|if|until|before)\b", lead, re.IGNORECASE):
+    match = found[-1]
+    value, rest = _stated(text, match.end())
+    if value is None or (rest.strip() and not _is_remark(rest) and not _is_check(rest)):
         return None
-    stop = _STOP.search(match[1])
-    value = match[1] if stop is None else match[1][: stop.start()]
-    rest = "" if stop is None else match[1][stop.end() :]
-    if rest.strip() and not _is_remark(rest):
+    if not _states_value(text, match.start(), value):
         return None
-    value = value.strip().removesuffix("です").removesuffix("입니다")
+    complete = ended or rest != "" or _STOP.search(text, match.end()) is not None or _closed(value)
+    commitment = _accept(value, "closing sentence", complete)
+    for earlier in reversed(found[:-1]):
+        other, _ = _stated(text, earlier.end())
+        if other is None or not _states_value(text, earlier.start(), other):
+            continue
+        if commitment is None or _SECOND_THOUGHT.search(text, earlier.end(), match.start()):
+            break
+        if words(_bare_value(other)) != words(commitment.text):
+            return Commitment(f"{_bare_value(other)} | {commitment.text}", "closing sentences", True, complete)
+    return commitment
+
+
+def _stated(text: str, at: int) -> tuple[str | None, str]:
+    """What a sentence states from `at` on, and the text after it."""
+    stop = _STOP.search(text, at)
+    value = text[at:] if stop is None else text[at : stop.start()]
+    return _endings(value) or None, "" if stop is None else text[stop.end() :]
+
+
+def _states_value(text: str, start: int, value: str) -> bool:
+    """Whether "the answer is" with what follows it states a value: no denial, condition, bound or guess."""
+    lead = re.split(r"[.!?\n]", text[max(0, start - 24) : start])[-1]
+    if re.search(r"\b(?:not|isn['’]t|whether|if|until|before)\b", lead, re.IGNORECASE):
+        return False
     if not _VALUE.search(value) and (_NO_VALUE.search(value) or len(value.split()) > 3):
-        return None
-    if re.match(r"\W{0,3}(?:not|between|at least|at most|greater|less|more than)\b", value, re.IGNORECASE):
-        return None
-    return _accept(value, "closing sentence", ended or stop is not None)
+        return False
+    return _NOT_STATED.match(value) is None
+
+
+def _closed(text: str) -> bool:
+    """Whether an answer ends in a closing mark, so that no digit can follow."""
+    text = text.rstrip()
+    if text.endswith("$"):
+        return text.count("$") % 2 == 0
+    return text.endswith((".", "*", "。", "%", ")", "`", "!", "]", "}"))
 
 
 def _is_remark(text: str) -> bool:
-    """A short closing remark without any number in it."""
-    return len(text) < 120 and not re.search(r"\d", text)
+    """A short closing remark without any number or second thought in it."""
+    return len(text) < 120 and not re.search(r"\d", text) and not _SECOND_THOUGHT.search(text)
+
+
+def _is_check(text: str) -> bool:
+    """A short check of the answer that finds nothing wrong."""
+    doubts = re.search(r"\b(?:not|no|but|however|fails?|answer|different|n't)\b|≠|\\ne", text, re.IGNORECASE)
+    return len(text) < 300 and _CHECK.match(text) is not None and not doubts and not _SECOND_THOUGHT.search(text)
+
+
+def _endings(text: str) -> str:
+    """Without the copula that closes a Japanese or Korean sentence."""
+    return re.sub(r"\s?(?:です|である|だ|입니다|이다)\Z", "", text.strip().rstrip("。."))
 
 
 def _bare_value(text: str) -> str:
@@ -114,6 +177,7 @@ def _bare_value(text: str) -> str:
     stop = re.search(r"[.!](?:\*{1,2})?\s(?=[A-Z(])", text)
     if stop is not None and _is_remark(text[stop.end() :]):
         text = text[: stop.start()]
+    text = _endings(_REASON.sub("", text))
     text = re.sub(r",?\s(?:I (?:think|believe|guess|hope)|right|indeed)\s?\??\Z", "", text.rstrip(" .!"))
     return unwrap_delimiters(text.strip().strip("*_ "))
 

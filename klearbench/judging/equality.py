@@ -10,17 +10,19 @@ import re
 import sympy
 
 from klearbench.judging.forms import Form, parse, strip_parens
-from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN, canonical, is_placeholder, words
+from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN, canonical, is_placeholder
 from klearbench.judging.numbers import exact_number
 from klearbench.judging.relations import equations_equal, is_setlike, sets_equal
 from klearbench.judging.size import Unreadable
 from klearbench.judging.special import CHOICE_AND_VALUE, family, read_text, special_equal, without_label
 from klearbench.judging.symbolic import expressions_equal, to_sympy
-from klearbench.judging.units import DEGREE, PERCENT, RADIAN, split_quantity
+from klearbench.judging.units import split_quantity
+from klearbench.judging.values import APPROX, squash, values_equal
 
 _MAX_DEPTH = 6
 _MAX_MEMBERS = 200
-_APPROX = re.compile(r"\\(?:approx|simeq|sim|doteq)(?![A-Za-z])")
+_COMPONENT = r"(?:[A-Za-z]|\\[a-z]{2,8})(?:_?\{?\w{1,3}\}?)?"
+_BUILDER = re.compile(r"\\\{\s*[A-Za-z]\s*(?:\\in\s?\\mathbb\s?\{?R\}?)?\s*[|:](.*)\\\}", re.DOTALL)
 _NAME = re.compile(
     r"(?:[A-Za-z]|[A-Za-z]{3,12}|\\[A-Za-z]{2,12}|\(\\?[A-Za-z]+\s?(?:,\s?\\?[A-Za-z]+\s?)+\))(?:_\{?\w{1,8}\}?)?'*(?:\s?\([^()=]{0,40}\))?"
 )
@@ -52,17 +54,6 @@ def read_alone(gold: str) -> None:
             continue
 
 
-def squash(text: str) -> str:
-    """Without idle spaces, text marks and braces around one character or a whole bracket."""
-    text = re.sub(rf"(?<!\d)\s|\s(?!\d)|[{TEXT_OPEN}{TEXT_CLOSE}]", "", text)
-    before = None
-    while before != text:  # each round removes characters, and nesting is bounded by the answer's length
-        before = text
-        text = re.sub(r"\{(\w)\}", r"\1", re.sub(r"(?<=\^)\(([^(){}]*)\)", r"{\1}", text))
-        text = re.sub(r"\{\(([^(){}]*)\)\}", r"{\1}", text)
-    return text
-
-
 def _equal(gold: str, answer: str, depth: int) -> bool:
     if depth > _MAX_DEPTH:
         return False
@@ -71,19 +62,34 @@ def _equal(gold: str, answer: str, depth: int) -> bool:
     choice = re.fullmatch(CHOICE_AND_VALUE, re.sub(f"[{TEXT_OPEN}{TEXT_CLOSE}]", "", gold).strip())
     if choice is not None and _equal(choice[2], answer, depth + 1):
         return True
-    answer = without_label(answer)
+    gold, answer = _BUILDER.sub(r"\1", gold.strip()), _BUILDER.sub(r"\1", without_label(answer))
     special = special_equal(gold, answer)
     if special is not None:
         return special
+    if re.fullmatch(r"-?\d+\.\d+", gold):  # a decimal may itself be a rounding
+        answer = re.sub(rf"\A{TEXT_OPEN}?approximately\s?{TEXT_CLOSE}?\s?(?=-?\d)", "", answer, flags=re.IGNORECASE)
     answer = read_text(answer)
     periodic = family(gold)
     if periodic is not None and periodic[1]:
         return _families_equal(periodic, family(answer))
-    if _APPROX.search(answer) and not _APPROX.search(gold):
-        parts = _APPROX.split(answer)
-        answer = parts[0].strip() or parts[1].strip()
+    if APPROX.search(answer) and not APPROX.search(gold):
+        answer = _before_rounding(answer)
     gold_form, answer_form = parse(gold), parse(answer)
     return _by_form(gold_form, answer_form, gold, answer, depth)
+
+
+def _before_rounding(answer: str) -> str:
+    """The exact value before "≈ rounding"; the whole text where there is none, or it is the rougher of the two."""
+    exact, *rounded = (part.strip() for part in APPROX.split(answer))
+    x, y = exact_number(exact), exact_number(rounded[0])
+    rough = (
+        x is not None
+        and y is not None
+        and x != y
+        and re.fullmatch(r"-?[\d.,]+", exact)
+        and len(exact) <= len(rounded[0])
+    )
+    return answer if not exact or rough else exact
 
 
 def _families_equal(gold: tuple[str, str], answer: tuple[str, str] | None) -> bool:
@@ -197,7 +203,10 @@ def members(text: str) -> list[str]:
 
 
 def _members_equal(gold: str, answer: str, depth: int) -> bool:
-    """One-to-one matching, order free; repeated members count once."""
+    """One-to-one matching, order free; repeated members count once; members with names of their own count by name."""
+    named = named_values(parse(gold))
+    if named is not None:
+        return _named_equal(named, answer, depth)
     want, have = members(gold), members(answer)
     if len(want) != len(have) or len(want) == len(_distinct(want)):
         want, have = _distinct(want), _distinct(have)
@@ -213,6 +222,29 @@ def _members_equal(gold: str, answer: str, depth: int) -> bool:
     return True
 
 
+def named_values(form: Form) -> dict[str, str] | None:
+    """The values of a list `x = 3, y = 4` by name; None when it is anything else, or a name stands twice."""
+    if form.kind != "list":
+        return None
+    sides = [parse(part) for part in form.parts]
+    if not all(s.marks == ("=",) and re.fullmatch(_COMPONENT, s.parts[0]) and s.parts[1] for s in sides):
+        return None
+    named = {side.parts[0]: side.parts[1] for side in sides}
+    return named if len(named) == len(sides) else None
+
+
+def _named_equal(gold: dict[str, str], answer: str, depth: int) -> bool:
+    """Named components against named ones, or against a pair or an ordered listing in the order of the names."""
+    form = parse(answer)
+    have = named_values(form)
+    if have is None:
+        values = _components(form, answer) if form.kind != "set" else []
+        if len(values) != len(gold) or any("=" in value for value in values):
+            return False
+        have = dict(zip(sorted(gold), values, strict=True))
+    return have.keys() == gold.keys() and all(_equal(value, have[name], depth + 1) for name, value in gold.items())
+
+
 def _distinct(texts: list[str]) -> list[str]:
     return list({squash(t): t for t in texts}.values())
 
@@ -224,65 +256,6 @@ def _components(form: Form, answer: str) -> list[str]:
     if form.kind == "tuple":
         return list(form.parts)
     if form.kind == "list":
-        named = [(p.partition("=")[0].strip(), p.partition("=")[2].strip()) for p in form.parts]
-        if all(value and re.fullmatch(r"[A-Za-z]\w{0,3}", name) for name, value in named):
-            return [value for _, value in sorted(named)]
-        return list(form.parts)
+        named = named_values(form)
+        return list(form.parts) if named is None else [named[name] for name in sorted(named)]
     return [answer]
-
-
-def values_equal(gold: str, answer: str) -> bool:
-    """Two single values with their units."""
-    g, a = split_quantity(strip_parens(gold)), split_quantity(strip_parens(answer))
-    if _APPROX.match(answer):
-        return False
-    if PERCENT in (g.dimension, a.dimension):
-        return _percent_equal(g.value, g.dimension, a.value, a.dimension)
-    if g.dimension and a.dimension:
-        if g.dimension != a.dimension:
-            return False
-        if g.factor != a.factor:
-            x, y = exact_number(g.value), exact_number(a.value)
-            return x is not None and y is not None and x * g.factor == y * a.factor
-    if a.dimension == RADIAN and exact_number(g.value) is not None and g.dimension == DEGREE:
-        return False
-    if a.dimension and a.dimension.startswith("dollar") and a.factor != 1 and g.dimension == "":
-        return _plain_equal(g.value, a.value)
-    return _plain_equal(g.value, a.value)
-
-
-def _percent_equal(gold: str, gold_unit: str, answer: str, answer_unit: str) -> bool:
-    if gold_unit == answer_unit:
-        return _plain_equal(gold, answer)
-    x, y = exact_number(gold), exact_number(answer)
-    if x is None or y is None:
-        return not (gold_unit and answer_unit) and gold_unit == PERCENT and _plain_equal(gold, answer)
-    if gold_unit == PERCENT:
-        return answer_unit == "" and y in (x, x / 100)
-    return gold_unit == "" and y in (x, x * 100)
-
-
-def _plain_equal(gold: str, answer: str) -> bool:
-    x, y = exact_number(gold), exact_number(answer)
-    if x is not None and y is not None:
-        return x == y
-    if re.fullmatch(r"[+-]?\d+", gold) and re.fullmatch(r"[+-]?\d+", answer):
-        return _long(gold) == _long(answer)
-    if squash(gold) == squash(answer):
-        return True
-    if _too_long(gold) or _too_long(answer):
-        return False
-    try:
-        return expressions_equal(to_sympy(gold), to_sympy(answer))
-    except Unreadable:
-        return words(gold) == words(answer) != ""
-    except (TypeError, ValueError, AttributeError, NotImplementedError, ArithmeticError, KeyError, IndexError):
-        return False  # sympy's ways of saying that it can't compare the two
-
-
-def _long(text: str) -> str:
-    return ("-" if text[0] == "-" else "") + text.lstrip("+-").lstrip("0")
-
-
-def _too_long(text: str) -> bool:
-    return len(text) > 2000

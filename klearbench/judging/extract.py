@@ -15,10 +15,10 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from klearbench.judging.boxes import Box, find_boxes
+from klearbench.judging.boxes import MAX_BOXES, Box, earlier_values, find_boxes
+from klearbench.judging.choice import choose, denied, same_value
 from klearbench.judging.commitments import committed
-from klearbench.judging.normalize import is_placeholder, visible, words
-from klearbench.judging.numbers import exact_number
+from klearbench.judging.normalize import is_placeholder, visible
 
 ExtractionKind = Literal["answer", "no_answer", "truncated", "hedge"]
 
@@ -66,24 +66,6 @@ _EXAMPLE = re.compile(
     r"|\b(?:please|remember|make sure)\b[^!?\n]{0,80}\b(?:in|within|inside|as|using|with|like)\W{0,4}\Z",
     re.IGNORECASE,
 )
-_REPLACES = re.compile(
-    r"\b(?:wait|actually|correct(?:ion|ed|ing)?|mistake|redo|re-?check|recount|recalculat\w*|recomput\w*|error"
-    r"|oops|sorry|hold on|instead|rather|revis\w*|should be|scratch that|not right|wrong|on second thought|however|but"
-    r"|final|finally|therefore|thus|hence|so|then|next|now|step|substitut\w*|which gives|giving|implies|it follows"
-    r"|using this|with this|the answer)\b"
-    r"|更正|改正|因此|所以|最终|然后|接着|等等|不对",
-    re.IGNORECASE,
-)
-_OFFERS = re.compile(
-    r"\b(?:or|either|alternatively|maybe|perhaps|possibly|could also|might also|another)\b|或", re.IGNORECASE
-)
-_JOINS = re.compile(r"[\s$,;.\\()\[\]、和及与]*(?:\band\b)?[\s$,;\\()\[\]]*", re.IGNORECASE)
-_WITHDRAWN = re.compile(
-    r"[^.!?\n]{0,40}[.!?]?\s{0,4}(?:(?:no|wait|hmm)\b[,.!:\s]{1,4})?"
-    r"(?:(?:that|this|it|which)\s(?:is|was|'s|can't be|cannot be)\s)"
-    r"(?:wrong|incorrect|not (?:right|correct|the answer)|a mistake|impossible)",
-    re.IGNORECASE,
-)
 
 
 def extract(completion: str) -> Extraction:
@@ -103,13 +85,7 @@ def extract(completion: str) -> Extraction:
     ]
     if real:
         return _from_boxes(tail, real)
-    found = committed(tail)
-    if found is None:
-        detail = "only an empty or placeholder box" if boxes else "no committed answer"
-        return Extraction("no_answer", None, detail)
-    if found.several:
-        return Extraction("hedge", found.text, "several values for one answer")
-    return Extraction("answer", found.text, found.how, complete=found.complete)
+    return _from_commitment(tail, "only an empty or placeholder box" if boxes else "no committed answer")
 
 
 def _quick(completion: str) -> str | None:
@@ -123,7 +99,7 @@ def _quick(completion: str) -> str | None:
         return None
     if "</s>" in completion or "[INST]" in completion or "<eos>" in completion or "_of_turn>" in completion:
         return None
-    return None if _EXAMPLE.search(tail, max(0, len(tail) - 160)) else match[1]
+    return None if _EXAMPLE.search(tail, max(0, len(tail) - 160)) or denied(tail, len(tail)) else match[1]
 
 
 def after_thinking(completion: str) -> tuple[str, str]:
@@ -201,36 +177,25 @@ def _blank_code(text: str) -> str:
 
 
 def _from_boxes(tail: str, boxes: list[Box]) -> Extraction:
-    """One answer from the real boxes of a text, in their order."""
-    last = boxes[-1]
-    if _WITHDRAWN.match(tail, last.end):
-        return Extraction("no_answer", None, "the last box is withdrawn")
-    group = [last]
-    for box, later in zip(reversed(boxes[:-1]), reversed(boxes[1:]), strict=True):
-        if _same(box.text, last.text):
-            continue
-        between = tail[box.end : later.start]
-        before = tail[max(0, box.start - 60) : box.start]
-        if _JOINS.fullmatch(between) and between.strip(" $\n") and not _OFFERS.search(before.rpartition("\n")[2]):
-            group.insert(0, box)
-            continue
-        if _REPLACES.search(between) and not (_OFFERS.search(between) and not _corrects(between)):
-            break
-        return Extraction("hedge", f"{box.text} | {last.text}", "different boxes")
-    if len(group) == 1:
-        return Extraction("answer", last.text)
-    return Extraction("answer", " ; ".join(b.text for b in group), "boxes joined as a list")
+    """One answer from the real boxes of a text, in their order; a commitment after a withdrawn box counts."""
+    chosen = choose(tail, boxes)
+    if chosen.hedge:
+        return Extraction("hedge", " | ".join(box.text for box in chosen.boxes), "different boxes")
+    if len(boxes) > MAX_BOXES // 2 and chosen.boxes:
+        for value in earlier_values(tail, boxes[0].start):
+            if not same_value(value, chosen.boxes[-1].text) and not is_placeholder(value):
+                return Extraction("hedge", f"{value} | {chosen.boxes[-1].text}", "different boxes, too many to weigh")
+    if len(chosen.boxes) > 1:
+        return Extraction("answer", " ; ".join(box.text for box in chosen.boxes), "boxes joined as a list")
+    if chosen.boxes:
+        return Extraction("answer", chosen.boxes[0].text)
+    return _from_commitment(tail[boxes[-1].end :], "the last box is withdrawn")
 
 
-def _corrects(between: str) -> bool:
-    return (
-        re.search(r"\b(?:wait|actually|mistake|error|redo|correction|wrong|instead)\b", between, re.IGNORECASE)
-        is not None
-    )
-
-
-def _same(one: str, other: str) -> bool:
-    if one == other:
-        return True
-    a, b = exact_number(one), exact_number(other)
-    return a == b if a is not None and b is not None else words(one) == words(other)
+def _from_commitment(tail: str, otherwise: str) -> Extraction:
+    found = committed(tail)
+    if found is None:
+        return Extraction("no_answer", None, otherwise)
+    if found.several:
+        return Extraction("hedge", found.text, "several values for one answer")
+    return Extraction("answer", found.text, found.how, complete=found.complete)

@@ -19,7 +19,7 @@ from klearbench.judging.normalize import is_placeholder
 from klearbench.judging.pool import Pool, Reply
 from klearbench.types import Answer, FinishReason, Sample, Status, Verdict
 
-VERSION = 1
+VERSION = 2
 """Raised whenever a verdict may change; part of the identity that a run records."""
 
 MODES = ("strict", "math-verify")

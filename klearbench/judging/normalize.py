@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from klearbench.judging.latexargs import brace_arguments, matching_brace
+
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff]"
     "|\x1b\\[[0-9;?]{0,16}[A-Za-z]|[\ud800-\udfff\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
@@ -91,25 +93,6 @@ def unwrap_delimiters(text: str) -> str:
     return text
 
 
-def matching_brace(text: str, start: int) -> int:
-    """The index of the brace that closes the one at `start`, or -1."""
-    depth = 0
-    at = start
-    while at < len(text):
-        char = text[at]
-        if char == "\\":
-            at += 2
-            continue
-        if char == "{":
-            depth += 1
-        elif char == "}":
-            depth -= 1
-            if depth == 0:
-                return at
-        at += 1
-    return -1
-
-
 def _open_groups(text: str, pattern: re.Pattern[str], left: str, right: str) -> str:
     """Replace `\\cmd{inner}` by left + inner + right, inner groups too. At most 200 groups: more is no answer."""
     for _ in range(200):
@@ -132,6 +115,7 @@ def canonical(text: str) -> str:
     if not text.isascii():
         text = re.sub("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+", lambda m: "^{" + m[0].translate(_SUPERSCRIPT) + "}", text)
         text = re.sub("[₀₁₂₃₄₅₆₇₈₉ₙ]+", lambda m: "_{" + m[0].translate(_SUBSCRIPT) + "}", text)
+        text = re.sub(r"√\s?(\d+)", r"\\sqrt{\1}", text)
         text = text.translate(_TABLE)
     text = unwrap_delimiters(text)
     if "\\" in text:
@@ -142,10 +126,11 @@ def canonical(text: str) -> str:
         text = _SIZING.sub("", text)
         text = _SPACING.sub(" ", text)
         text = _open_groups(text, _TEXT, TEXT_OPEN, TEXT_CLOSE)
+        text = brace_arguments(text)
         text = text.replace("\\$", "$").replace("\\%", "%").replace("\\(", " ").replace("\\)", " ").replace("\\&", "&")
     text = text.replace("{,}", ",").replace("$", " $ " if text.count("$") > 1 else "$")
     text = re.sub(r"\s+", " ", text).strip()
-    text = re.sub(r"(?:\\\\\s?)+\Z", "", text)
+    text = re.sub(r"(?:\\\s?)+\Z|,\s?\Z", "", text)
     while (m := re.fullmatch(rf"\{{(.*)\}}|{TEXT_OPEN}([^{TEXT_OPEN}{TEXT_CLOSE}]*){TEXT_CLOSE}", text)) is not None:
         if m[1] is not None and (matching_brace(text, 0) != len(text) - 1 or _has_top_comma(m[1])):
             break

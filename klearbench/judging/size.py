@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from klearbench.judging.normalize import matching_brace
+from klearbench.judging.latexargs import matching_brace
 
 _MAX_DEPTH = 40
 _MAX_POWER = 20000

@@ -12,27 +12,53 @@ CHOICE_AND_VALUE = r"\(([A-J])\)\s*(\S.*)"
 _T = f"[{TEXT_OPEN}{TEXT_CLOSE}]"
 _LETTER = re.compile(r"\(?\s?([A-J])\s?\)?")
 _CHOICE = re.compile(
-    r"(?:option|choice|answer)?\s?(?:\(\s?([A-J])\s?\)|([A-J]))(?:\s?[.):]\s?(.*)|\s(.*))?", re.IGNORECASE | re.DOTALL
+    r"(?i:option|choice|answer)?\s?(?:\(\s?([A-Ja-j])\s?\)\s?(?:[.:]\s?)?(.*)|([A-Ja-j])(?:\s?[.):]\s?|\s[-=]\s|\s?\Z)(.*))",
+    re.DOTALL,
+)
+_CONFIRMED = re.compile(
+    r"\sis\s(?:the\s)?(?:correct|right|answer)(?:\s(?:answer|option|choice|one))?[.!]?\Z", re.IGNORECASE
+)
+_OPTION_DENIED = re.compile(
+    r"\W*(?:(?:is|are|was|isn't|aren't|wasn't|can't|cannot|can|could|does|doesn't|do|fails?|seems?|looks?|should|must"
+    r"|would|may|might|has|and|or|nor|not)\b(?!\s(?:the\s)?(?:correct|right|answer)\b)"
+    r"(?!\senough|\sdetermin|\spossible to)"
+    r"|(?:wrong|incorrect|impossible|excluded|eliminated|ruled out|no)\W*\Z)",
+    re.IGNORECASE,
 )
 _TIME = re.compile(r"(\d{1,2})\s?:\s?(\d{2})(?:\s?:\s?(\d{2}))?\s?(a\.?\s?m\.?|p\.?\s?m\.?)?", re.IGNORECASE)
 _BASE = re.compile(r"([0-9A-F]{1,200})\s?_\s?\{?\s?(\d{1,2}|[a-z]{3,12})\s?\}?", re.IGNORECASE)
+_TEN = r"_\s?\{?\s?(?:10|ten)\s?\}?\)?\Z"
 _BASE_WORDS = {
     **{"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10},
     **{"eleven": 11, "twelve": 12, "sixteen": 16, "binary": 2, "octal": 8, "hex": 16},
 }
+_ONES = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+)
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _NUMBER_WORDS = {
-    w: i
-    for i, w in enumerate(
-        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
-    )
+    **{word: i for i, word in enumerate(_ONES)},
+    **{ten: 10 * i for i, ten in enumerate(_TENS, start=2)},
+    **{
+        f"{ten}-{one}": 10 * i + j for i, ten in enumerate(_TENS, start=2) for j, one in enumerate(_ONES[1:10], start=1)
+    },
 }
 _MODULUS = re.compile(
     r"(?:[A-Za-z]\s?(?:\\equiv|=)\s?)?(-?\d{1,60})\s?\(?\s?(?:\\pmod|\\bmod|\\mod|mod)\s?\{?\s?\(?(\d{1,60})\)?\s?\}?\s?\)?"
 )
 _NEGATED = re.compile(
-    r"\b(?:not|no|never|least|most|more|less|fewer|than|over|under|above|below|between|neither|nor|cannot|or|either|maybe)\b|n't",
-    re.IGNORECASE,
+    r"""\b(?:not|no|never|least|most|more|less|fewer|than|over|under|above|below|between|neither|nor|cannot|or|either|maybe|up|almost
+    |nearly|roughly|about|around|approximately|probably|perhaps|possibly|likely|wrong|incorrect|false|fails?|if|unless
+    |except|but|without|rather|instead|until|minus|plus|times|hardly|exceeds?|bound|bounded|impossible)\b|n't""",
+    re.IGNORECASE | re.VERBOSE,
 )
+_PART_OF = re.compile(
+    r"(?<!\btotal)(?<!\banswer)(?<!\bvalue)(?<!\bresult)(?<!\bcount)(?<!\bsum)(?<!\barea)(?<!\bspeed)(?<!\blength)"
+    r"(?<!\bvolume)(?<!\bcost)(?<!\bprice)(?<!\bprofit)(?<!\bheight)(?<!\bradius)(?<!\bprobability)(?<!\bperimeter)"
+    r"\sof\s[-$]?\s?[\d\\]"
+)
+"""A number that something else is taken of ("the square root of 12")."""
 _SHORT_TEXT = frozenset(
     {"yes", "no", "odd", "even", "all", "none", "true", "false", "one", "two", "six", "ten", "nan", "tie"}
 )
@@ -61,20 +87,28 @@ def _option(gold: str, answer: str) -> bool | None:
     if alone is None and with_value is None:
         return None
     want = alone[1] if alone is not None else (with_value or [""])[1]
-    said = _CHOICE.fullmatch(re.sub(_T, " ", answer).strip())
+    said = _CHOICE.fullmatch(_CONFIRMED.sub("", re.sub(_T, " ", answer).strip()))
     if said is None:
         return False if alone is not None else None
-    rest = said[3] or said[4] or ""
+    rest = said[2] or said[4] or ""
+    if _OPTION_DENIED.match(rest):
+        return False
     if re.match(r"\W*(?:or|and|/|,)\W*\(?[A-J]\b", rest, re.IGNORECASE) or re.match(r"[A-J]\b", rest.strip()):
         return False
-    return (said[1] or said[2]).upper() == want
+    return (said[1] or said[3]).upper() == want
+
+
+def _clock(text: str) -> re.Match[str] | None:
+    """A clock time; a full hour may leave its minutes out where it says a.m. or p.m."""
+    text = re.sub(_T, " ", text).replace("  ", " ").strip()
+    return _TIME.fullmatch(re.sub(r"\A(\d{1,2})(?=\s?[ap]\.?\s?m\.?\Z)", r"\1:00", text, flags=re.IGNORECASE))
 
 
 def _time(gold: str, answer: str) -> bool | None:
-    g = _TIME.fullmatch(re.sub(_T, " ", gold).replace("  ", " ").strip())
+    g = _clock(gold)
     if g is None or (len(g[1]) == 1 and not g[4] and int(g[2]) > 59) or int(g[1]) > 24:
         return None
-    a = _TIME.fullmatch(re.sub(_T, " ", answer).replace("  ", " ").strip())
+    a = _clock(answer)
     if a is None:
         return False
     half = [(m[4] or "").replace(".", "").replace(" ", "").lower() for m in (g, a)]
@@ -99,10 +133,14 @@ def _ratio(gold: str, answer: str) -> bool | None:
 
 
 def _base(gold: str, answer: str) -> bool | None:
-    g = _numeral(gold)
+    g, a = _numeral(gold), _numeral(answer)
     if g is None:
-        return None
-    a = _numeral(answer)
+        value = exact_number(gold)  # a plain number is in base ten, and so is its answer
+        return (
+            None
+            if value is None or a is None or "_" not in answer
+            else value == a[0] and re.search(_TEN, answer) is not None
+        )
     if a is not None:
         return a[0] == g[0]
     bare = re.sub(rf"{_T}|\s", "", answer)
@@ -211,13 +249,11 @@ def without_label(answer: str) -> str:
 
 def read_text(answer: str) -> str:
     """The value in a short sentence around one value; the text unchanged when there is no such sentence."""
-    answer = re.sub(
-        rf"^(?:{_T}|\s)*(?:approximately|exactly|only|simply|just)\b(?:{_T}|\s)*", "", answer, flags=re.IGNORECASE
-    )
+    answer = re.sub(rf"^(?:{_T}|\s)*(?:exactly|only|simply|just)\b(?:{_T}|\s)*", "", answer, flags=re.IGNORECASE)
     bare = plain(answer)
     if bare in _NUMBER_WORDS:
         return str(_NUMBER_WORDS[bare])
-    if len(answer) > 300 or _NEGATED.search(bare):
+    if len(answer) > 300 or _NEGATED.search(bare) or _PART_OF.search(bare):
         return answer
     lead = re.match(
         rf"{TEXT_OPEN}[^{TEXT_CLOSE}]*\b(?:is|are|equals|has|have|was|of|at|=|be)\s*:?\s*{TEXT_CLOSE}\s*(?=\S)", answer

@@ -19,6 +19,7 @@ from klearbench.judging.size import Unreadable, check_size
 
 _MAX_CHARS = 2000
 _DIGITS = 60
+_MAX_DIGITS = 12000
 _FUNCTIONS = [
     "sqrt",
     "sin",
@@ -67,11 +68,18 @@ def to_sympy(text: str) -> Any:
         parsed = latex2sympy(latex)
         if isinstance(parsed, sympy.Expr) and not parsed.has(sympy.Sum, sympy.Product, sympy.Integral):
             parsed = parsed.subs(sympy.Symbol("i"), sympy.I)
-        return parsed.doit() if isinstance(parsed, sympy.Basic) and parsed.has(sympy.UnevaluatedExpr) else parsed
+        parsed = parsed.doit() if isinstance(parsed, sympy.Basic) and parsed.has(sympy.UnevaluatedExpr) else parsed
     except (RecursionError, MemoryError):
         raise
     except Exception as error:  # the parser raises bare Exception on what it can't read
         raise Unreadable(str(error).splitlines()[0] if str(error) else type(error).__name__) from None
+    if isinstance(parsed, sympy.Basic) and any(_is_zero_to_zero(power) for power in parsed.atoms(sympy.Pow)):
+        raise Unreadable("0^0 is undefined")
+    return parsed
+
+
+def _is_zero_to_zero(power: Any) -> bool:
+    return not power.free_symbols and power.exp.doit() == 0 and power.base.doit() == 0
 
 
 def _piecewise(text: str) -> Any:
@@ -186,21 +194,47 @@ def _matrices_equal(one: Any, other: Any) -> bool:
 
 
 def _values_equal(one: Any, other: Any) -> bool:
-    if one.is_Integer and other.is_Integer:
+    """Two numbers: exactly where both are rational, else to so many digits that no term of either could hide."""
+    one, other = _exact(one), _exact(other)
+    if one.is_Rational and other.is_Rational:
         return bool(one == other)
     a, b = _number(one), _number(other)
     if a is None or b is None:
         return False
     scale = max(abs(a), abs(b))
-    tiny = sympy.Float(10) ** -(_DIGITS - 20)
-    if scale < tiny:
+    if scale < sympy.Float(10) ** -(_DIGITS - 20):
         return bool(sympy.simplify(one - other) == 0)
-    return bool(abs(a - b) <= scale * tiny)
+    return _agree(a, b, _DIGITS - 20) and _agree_closely(one, other)
 
 
-def _number(expression: Any) -> Any:
-    """A complex number to _DIGITS digits, or None where the expression is undefined."""
-    value = sympy.N(_real_roots(expression.doit()), _DIGITS)
+def _agree(a: Any, b: Any, digits: int) -> bool:
+    return bool(abs(a - b) <= max(abs(a), abs(b)) * sympy.Float(10, 30) ** -digits)
+
+
+def _agree_closely(one: Any, other: Any) -> bool:
+    digits = min(_MAX_DIGITS, 300 + _hidden_digits(one) + _hidden_digits(other))
+    a, b = _number(one, 2 * digits), _number(other, 2 * digits)
+    return a is not None and b is not None and _agree(a, b, digits)
+
+
+def _hidden_digits(expression: Any) -> int:
+    """How far below the leading digits a term of an expression can begin."""
+    digits = sum(max(len(str(abs(r.p))), len(str(r.q))) for r in expression.atoms(sympy.Rational) if abs(r) != 1)
+    for power in expression.atoms(sympy.Pow, sympy.exp):
+        base, exponent = power.as_base_exp()
+        size = sympy.N(exponent * sympy.log(sympy.Abs(base)) / sympy.log(10), 15)
+        if size.is_Float and size.is_finite:
+            digits += min(_MAX_DIGITS, abs(int(size)))
+    return digits
+
+
+def _exact(expression: Any) -> Any:
+    return _real_roots(expression.doit())
+
+
+def _number(expression: Any, digits: int = _DIGITS) -> Any:
+    """A complex number to so many digits, or None where the expression is undefined."""
+    value = sympy.N(expression, digits)
     if value.free_symbols or not value.is_number or value.has(sympy.nan, sympy.zoo, sympy.oo):
         return None
     real, imaginary = value.as_real_imag()
@@ -220,6 +254,7 @@ def _is_real(value: Any) -> bool:
     return bool(abs(sympy.im(value)) <= abs(value) * sympy.Float(10) ** -25)
 
 
+_CLOSE_POINTS = 2
 _POINTS = ("7/5", "-13/7", "29/11", "3/17", "-1/3", "37/9", "11/23", "-41/13")
 
 
@@ -231,13 +266,18 @@ def _functions_equal(one: Any, other: Any, names: list[Any]) -> bool:
         points = {name: sympy.Rational(_POINTS[(shift + 3 * i) % 8]) + i for i, name in enumerate(names)}
         if shift >= 6:
             points = {name: abs(value) for name, value in points.items()}
-        a, b = _number(one.subs(points)), _number(other.subs(points))
+        left, right = _exact(one.subs(points)), _exact(other.subs(points))
+        a, b = _number(left), _number(right)
         if (a is None) != (b is None) and one.has(sympy.Piecewise) | other.has(sympy.Piecewise):
             return False  # a piecewise answer must be defined on the same domain
         if a is None or b is None or (real and not (_is_real(a) and _is_real(b))):
             continue
-        scale = max(abs(a), abs(b), sympy.Float(10) ** -20)
-        if abs(a - b) > scale * sympy.Float(10) ** -25:
+        if left.is_Rational and right.is_Rational:
+            if left != right:
+                return False
+        elif abs(a - b) > max(abs(a), abs(b), sympy.Float(10) ** -20) * sympy.Float(10) ** -25 or (
+            agreed < _CLOSE_POINTS and max(abs(a), abs(b)) > sympy.Float(10) ** -20 and not _agree_closely(left, right)
+        ):
             return False
         agreed += 1
     return agreed >= 3

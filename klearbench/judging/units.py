@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN
+from klearbench.judging.unitwords import is_unit
 
 F = Fraction
 _BASE: dict[str, tuple[str, Fraction]] = {}
@@ -66,6 +67,7 @@ _GENERIC = frozenset(
         "altogether",
     }
 )
+_KNOWN = frozenset(_BASE)
 _TIGHT = "cm|mm|km|kg|mg|ml|mL|ft|mph|Hz|kHz|kJ|lbs?|oz|hrs?|mins?|secs?|km/h|m/s|°C|°F|%|rad"
 _POWER = r"(?:\s?\^\s?\{?\s?(-?\d)\s?\}?)?"
 _MARKED = re.compile(
@@ -89,12 +91,15 @@ class Quantity:
     factor: Fraction
 
 
-def split_quantity(text: str) -> Quantity:
-    """Take the unit off a value written in the spelling of `normalize.canonical`."""
+def split_quantity(text: str, *, reference: bool = False) -> Quantity:
+    """Take the unit off a value written in the spelling of `normalize.canonical`.
+
+    Words that may change or deny the value are no unit. A `reference` may count in any noun, also in the singular.
+    """
     text = _UNIT_FRACTION.sub(rf"{TEXT_OPEN}\1/\2{TEXT_CLOSE}", text.strip())
     lead = re.fullmatch(r"([-+]?)\s?([$€£¥])\s?(.+)", text, re.DOTALL)
     if lead is not None:
-        inner = split_quantity(lead[3])
+        inner = split_quantity(lead[3], reference=reference)
         own = _BASE[lead[2]]
         if not inner.dimension or inner.dimension == _signature([(own[0], 1)]):
             return Quantity(lead[1] + inner.value, _signature([(own[0], 1)]), own[1])
@@ -111,11 +116,9 @@ def split_quantity(text: str) -> Quantity:
         if match is None:
             continue
         unit = match[2].replace(TEXT_OPEN, " ").replace(TEXT_CLOSE, "").strip(" .")
-        if re.search(r"\b(?:or|and|if|where|for|when)\b", unit) or not re.search(r"[\w}]", match[1]):
+        if not re.search(r"[\w}]", match[1]) or not is_unit(_spelling(unit), _KNOWN, reference=reference):
             continue
         if re.search(r"[-+*/=<>^_\\(,]$", match[1].strip()):
-            continue
-        if re.match(r"(?:pi|e|i|theta|infinity)\b", unit):
             continue
         if pattern is _WORDS and len(unit) == 1 and unit not in "msgh":
             continue  # a variable, not a unit
@@ -125,7 +128,7 @@ def split_quantity(text: str) -> Quantity:
 
 def _unit(text: str) -> tuple[str, Fraction]:
     """Dimension signature and factor of a unit's text; an unknown word is a count noun and a dimension of its own."""
-    text = re.sub(r"\s+", " ", text.lower().replace(".", "").replace("-", " ").replace("\\cdot", " ")).strip()
+    text = _spelling(text)
     text = re.sub(r"(\^)\s?\{?\s?(-?\d)\s?\}?", r"^\2", text)
     if text in _GENERIC or not text:
         return "", F(1)
@@ -151,6 +154,12 @@ def _unit(text: str) -> tuple[str, Fraction]:
                 factor *= scale**exponent
             parts += [("length", 1), ("time", -1)] if dimension == "speed" else [(dimension, exponent)]
     return _signature(parts), factor
+
+
+def _spelling(text: str) -> str:
+    """A unit's text in lower case, without full stops, hyphens and signs of multiplication."""
+    text = re.sub(r"(?<=[a-z])-(?=[a-z])", " ", text.lower().replace(".", "").replace("\\cdot", " "))
+    return re.sub(r"\s+", " ", text).strip()
 
 
 def _noun(text: str) -> str:

@@ -122,3 +122,135 @@ def test_a_megabyte_of_anything_is_read_in_linear_time(piece: str) -> None:
 @given(st.text(alphabet=list("\\boxed{}<>/thinkansweris 12.:#*\n\ud800\x00"), max_size=200))
 def test_any_text_gives_one_of_four_kinds(text: str) -> None:
     assert extract(text).kind in ("answer", "no_answer", "truncated", "hedge")
+
+
+KEPT_FIRST = (
+    *(
+        "The answer is \\boxed{3} rather than \\boxed{5}",
+        "\\boxed{3} instead of \\boxed{5}",
+        "\\boxed{3}, not \\boxed{5}",
+    ),
+    *("\\boxed{3} so it's not \\boxed{5}", "\\boxed{3}; it can't be \\boxed{5}", "\\boxed{3} \\neq \\boxed{5}"),
+    *(
+        "The answer is \\boxed{3}. \\boxed{5} is wrong.",
+        "\\boxed{3}, since \\boxed{5} fails.",
+        "\\boxed{3}，而不是\\boxed{5}",
+    ),
+)
+HEDGES = (
+    *(
+        "\\boxed{3}, but \\boxed{5} is possible",
+        "\\boxed{3}, however some would say \\boxed{5}",
+        "\\boxed{3} but \\boxed{5}",
+    ),
+    *("\\boxed{3}. If n is even then \\boxed{5}", "\\boxed{3}. Then \\boxed{5}", "\\boxed{3}. Therefore \\boxed{5}"),
+    *("The answer is \\boxed{3}.\n\nThe answer is \\boxed{5}.", "\\boxed{3}. Wait, \\boxed{5} is also possible."),
+    *("The final answer is \\boxed{3}. The final answer is \\boxed{5}.", "\\boxed{3}, so maybe \\boxed{5}"),
+    *(
+        "$x=\\boxed{3}$, then $y=4$ or $\\boxed{5}$",
+        "\\boxed{3}" + " \\boxed{5}" * 300,
+        "Case 1: \\boxed{3}\nCase 2: \\boxed{5}",
+    ),
+    *("The answer is 3.\nThe answer is 5.", "Answer: 3\nAnswer: 5", "The answer is 3 or 5."),
+)
+REPLACED = (
+    *(
+        "So \\boxed{3}. Wait, I made a mistake: \\boxed{5}",
+        "\\boxed{3}. Actually, it is \\boxed{5}",
+        "\\boxed{3} is wrong. \\boxed{5}",
+    ),
+    *("\\boxed{3} is incorrect; the answer is \\boxed{5}.", "The sum is \\boxed{3}. The final answer is \\boxed{5}."),
+    *(
+        "\\boxed{3}, so $m+n=2+3=\\boxed{5}$",
+        "First \\boxed{3}. Next, doubling gives \\boxed{5}",
+        "not \\boxed{3} but \\boxed{5}",
+    ),
+    *(
+        "\\boxed{3}. Hmm, that can't be right. Recomputing: \\boxed{5}",
+        "\\boxed{3}, but that is wrong. The answer is 5.",
+    ),
+    *("The answer is not \\boxed{3}. The answer is 5.", "The answer is 3. Wait, I made an error. The answer is 5."),
+)
+WITHDRAWN = (
+    *(
+        "\\boxed{5} is wrong.",
+        "\\boxed{5}. Wait, that's wrong. I need to recompute.",
+        "\\boxed{5}. Hmm, that can't be right.",
+    ),
+    *(
+        "The answer is not \\boxed{5}.",
+        "It can't be \\boxed{5}.",
+        "It isn’t \\boxed{5}",
+        "$\\boxed{5}$ is an example format.",
+    ),
+    *(
+        "\\boxed{5} (wrong)",
+        "\\boxed{5}, which is incorrect.",
+        "\\boxed{5}. But this is not the answer.",
+        "\\boxed{5}? No wait.",
+    ),
+    *(
+        "$$\\boxed{5}$$\n\nWait, this is wrong.",
+        "\\boxed{5} cannot be right.",
+        "\\boxed{5}, then \\boxed{5}. Wait, that's wrong.",
+    ),
+    *("The answer isn't 5.", "The answer is 5. Wait, that's wrong.", "The answer is probably 5."),
+)
+STANDS = (
+    *(
+        "\\boxed{5}. I checked that nothing else works.",
+        "\\boxed{5}. This is not a coincidence.",
+        "\\boxed{5} is correct.",
+    ),
+    *(
+        "\\boxed{5}. Any other value is wrong.",
+        "We can't do better, so \\boxed{5}",
+        "Not obvious, but \\boxed{5}",
+        "\\boxed{5}, not 6",
+    ),
+    *("It's not hard to see that the answer is \\boxed{5}.", "I was wrong before. \\boxed{5}", "\\boxed{5} " * 300),
+    *(
+        "The answer is 5, since 2+3=5.",
+        "The answer is 5.\n\nLet me double check: 2+3=5. Yes.",
+        "答えは5です。",
+        "__Answer__: 5",
+    ),
+    *("The answer is 5.\nSo the answer is 5.", "The answer is 5 because 2 + 3 = 5.", "Answer: 5\nAnswer: 5"),
+)
+
+
+@pytest.mark.parametrize(
+    ("completion", "kind", "text"),
+    [
+        *((c, "hedge", None) for c in HEDGES),
+        *((c, "no_answer", None) for c in WITHDRAWN),
+        *((c, "answer", "3") for c in KEPT_FIRST),
+        *((c, "answer", "5") for c in (*REPLACED, *STANDS)),
+    ],
+)
+def test_withdrawn_denied_and_replaced_answers(completion: str, kind: str, text: str | None) -> None:
+    found = extract(completion)
+    assert found.kind == kind
+    assert kind == "hedge" or found.text == text
+
+
+@pytest.mark.parametrize(
+    ("completion", "complete"),
+    [
+        ("The answer is $12$", True),
+        ("The answer is \\(12\\)", True),
+        ("The answer is $12", False),
+        ("The answer is 12", False),
+        ("The answer is 12.", True),
+    ],
+)
+def test_a_closing_mark_completes_an_answer(completion: str, complete: bool) -> None:
+    assert extract(completion).complete is complete
+
+
+def test_a_megabyte_of_boxes_takes_little_time() -> None:
+    text = "\\boxed{1} " * 100_000
+    start = time.process_time()
+    assert extract(text).text == "1"
+    assert extract("\\boxed{2} " + text).kind == "hedge"
+    assert time.process_time() - start < 2.0  # measured 0.3 s on a busy machine
