@@ -35,7 +35,9 @@ _NOT_STATED = re.compile(
     r"\W{0,3}(?:not|between|at least|at most|greater|less|more than|probably|perhaps|maybe|possibly|likely|n['’]t)\b",
     re.IGNORECASE,
 )
-_REASON = re.compile(r"(?:,?\s(?:since|because|rather than|instead of)|,\s(?:and )?not)\b.*\Z", re.IGNORECASE | re.DOTALL)
+_REASON = re.compile(
+    r"(?:,?\s(?:since|because|rather than|instead of)|,\s(?:and )?not)\b.*\Z", re.IGNORECASE | re.DOTALL
+)
 _CHECK = re.compile(
     r"\W{0,4}(?:let me |let's |let us |to |we |i |a |as a )?(?:quick(?:ly)? )?"
     r"(?:double[- ]?check|check|verif|confirm|indeed)",

@@ -212,7 +212,7 @@ def _agree(a: Any, b: Any, digits: int) -> bool:
 
 
 def _agree_closely(one: Any, other: Any) -> bool:
-    digits = min(_MAX_DIGITS, 300 + _hidden_digits(one) + _hidden_digits(other))
+    digits = min(_MAX_DIGITS, 150 + _hidden_digits(one) + _hidden_digits(other))
     a, b = _number(one, 2 * digits), _number(other, 2 * digits)
     return a is not None and b is not None and _agree(a, b, digits)
 

@@ -154,6 +154,7 @@ HEDGES = (
     *("The answer is 3.\nThe answer is 5.", "Answer: 3\nAnswer: 5", "The answer is 3 or 5."),
 )
 REPLACED = (
+    *("$x=\\boxed{3}$. Next, $y=\\boxed{4}$. So the sum is \\boxed{5}.", "The answer is 5, not 3."),
     *(
         "So \\boxed{3}. Wait, I made a mistake: \\boxed{5}",
         "\\boxed{3}. Actually, it is \\boxed{5}",

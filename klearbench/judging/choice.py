@@ -1,0 +1,157 @@
+"""Which of several boxes is the answer: withdrawn and denied ones fall out, a correction or the next step replaces.
+
+Everything here looks at a bounded stretch of text around each box, or at the text between two of them once.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from klearbench.judging.boxes import Box
+from klearbench.judging.normalize import words
+from klearbench.judging.numbers import exact_number
+
+_LOOK_BACK = 80
+_LOOK_AHEAD = 240
+
+_DENIED = re.compile(
+    r"(?:\b(?:not|never|neither|nor|rather than|instead of|other than|as opposed to|cannot|excluding|excludes"
+    r"|rules? out)|n['’]t)"
+    r"(?:\s(?:be|equals?|equal to|the answer|the value|actually|simply|just|really|exactly|possibly|have been|is)){0,3}"
+    r"[\s:=$\\(\[*_]{0,8}\Z"
+    r"|(?:\\neq?|≠|不是|并非|不等于|不为)[\s:$\\(\[*]{0,8}\Z",
+    re.IGNORECASE,
+)
+_LEAD = (
+    r"(?:(?:but|and|no|wait|hmm+|oh|actually|oops|sorry|unfortunately|hold on|however|though|so)\b"
+    r"[\s,.!:…—-]{0,5}){0,4}"
+)
+_RIGHT = r"(?:right|correct|true|possible|valid|the (?:right |correct |final )?answer)"
+_WRONG = (
+    r"(?:(?:clearly|obviously|actually|definitely|probably|also|simply|just|still)\s)?"
+    rf"(?:wrong|incorrect|mistaken|invalid|false|(?:a|my) mistake|an error|not {_RIGHT}|ruled out|excluded"
+    r"|an? (?:contradiction|(?:format|formatting|placeholder)\b)|(?:just |only )?an example"
+    r"|too (?:large|big|small|high|low))"
+)
+_CANNOT = (
+    r"(?:can['’]?t|cannot|can not|couldn['’]?t|could not) (?:possibly )?be"
+    r"(?: (?:right|correct|true|it|possible|valid|the answer)\b|(?=[.!\n]|\Z))"
+)
+_IS_NOT = rf"(?:isn['’]t|wasn['’]t) {_RIGHT}|(?:doesn['’]t|does not|did not|didn['’]t) work|fails\b"
+_IS = r"(?:is|was|seems|looks|turns out to be|must be|should be|would be|may be|might be|has to be)"
+_WITHDRAWN_HERE = re.compile(
+    rf"[\s$\\)\]*_\"'`]{{0,8}}(?:{_IS}\s{_WRONG}|{_CANNOT}|{_IS_NOT}|\(\s?(?:this is\s)?{_WRONG}\b)", re.IGNORECASE
+)
+_WITHDRAWN_LATER = re.compile(
+    rf"[^.!?\n]{{0,40}}[.!?…]{{0,3}}[\s$*]{{0,6}}{_LEAD}"
+    rf"\b(?:that|this|it|which|the answer|my answer|the above|the result)(?:['’]s|\s{_IS})\s{_WRONG}"
+    rf"|[^.!?\n]{{0,40}}[.!?…]{{0,3}}[\s$*]{{0,6}}{_LEAD}"
+    rf"\b(?:that|this|it|which|the answer|my answer)\s(?:{_CANNOT}|{_IS_NOT})"
+    r"|[\s$\\)\]*]{0,6}[.,;!?…—-]{0,3}\s{0,4}(?:but |hmm+,? |oh,? )?"
+    r"(?:no,? wait|wait,? no|scratch that|strike that|never ?mind|that['’]s impossible"
+    r"|but (?:that|this|it) is impossible)\b",
+    re.IGNORECASE,
+)
+_CORRECTS = re.compile(
+    r"\b(?:wait|actually|correct(?:ion|ed|ing)|mistake|redo|re-?check(?:ing)?|recount|recalculat\w*|recomput\w*|error|oops"
+    r"|sorry|hold on|revis\w*|it should be|should have been|scratch that|not right|not correct"
+    r"|incorrect|wrong|on second thought)\b"
+    r"|更正|改正|等等|不对",
+    re.IGNORECASE,
+)
+_STEP = re.compile(
+    r"\b(?:step|next|substitut\w*|which gives|giving|gives|implies|it follows|using this|with this|plugging"
+    r"|the (?:sum|total|product|difference|quotient) is|adding|combining|multiplying|in total|altogether"
+    r"|finally)\b|然后|接着|最终",
+    re.IGNORECASE,
+)
+_FINAL = re.compile(r"\bfinal\b", re.IGNORECASE)
+_THUS = re.compile(r"\b(?:so|then|therefore|thus|hence|now)\b|因此|所以", re.IGNORECASE)
+_OFFERS = re.compile(
+    r"\b(?:or|either|alternatively|maybe|perhaps|possibly|could also|might|another"
+    r"|some (?:would|might|may|people))\b|或",
+    re.IGNORECASE,
+)
+_CONDITION = re.compile(r"\b(?:if|when|otherwise|unless|assuming|suppose|case)\b|如果|若", re.IGNORECASE)
+_ALSO = re.compile(
+    r"[\s$\\)\]*]{0,6}(?:(?:is|would be|could be|seems|are)\s(?:also\s|another\s)?"
+    r"(?:possible|plausible|another|acceptable|valid too|too)"
+    r"|is also|also works|works (?:too|as well)|as well|too)\b",
+    re.IGNORECASE,
+)
+_JOINS = re.compile(r"[\s$,;.\\()\[\]、和及与]*(?:\band\b)?[\s$,;\\()\[\]]*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The boxes that count together, or none of them; `hedge` where they differ without a correction."""
+
+    boxes: tuple[Box, ...]
+    hedge: bool = False
+
+
+def denied(text: str, start: int) -> bool:
+    """Whether the words right before a box deny it ("not", "rather than", "can't be")."""
+    return _DENIED.search(text, max(0, start - _LOOK_BACK), start) is not None
+
+
+def withdrawn(text: str, end: int) -> bool:
+    """Whether the words right after a box take it back ("is wrong", "Wait, that's wrong")."""
+    after = text[end : end + _LOOK_AHEAD]
+    return _WITHDRAWN_HERE.match(after) is not None or _WITHDRAWN_LATER.match(after) is not None
+
+
+def choose(text: str, boxes: list[Box]) -> Choice:
+    """The answer among the real boxes of a text, in their order."""
+    taken_back = [box for box in boxes if withdrawn(text, box.end)]
+    out = set(taken_back)
+    kept = [box for box in boxes if box not in out and not denied(text, box.start)]
+    # A value that was taken back counts only where it is boxed again later.
+    kept = [b for b in kept if not any(t.start > b.start and same_value(t.text, b.text) for t in taken_back)]
+    if taken_back and kept and kept[-1].start < taken_back[-1].start and _replaces(text, kept[-1], taken_back[-1]):
+        return Choice(())
+    if not kept:
+        return Choice(())
+    last = kept[-1]
+    group = [last]
+    for box, later in zip(reversed(kept[:-1]), reversed(kept[1:]), strict=True):
+        if same_value(box.text, last.text):
+            continue
+        between = text[box.end : later.start]
+        line = text[max(0, box.start - 60) : box.start].rpartition("\n")[2]
+        if _JOINS.fullmatch(between) and between.strip(" $\n") and not _OFFERS.search(line):
+            group.insert(0, box)
+        elif _replaces(text, box, later):
+            break
+        else:
+            return Choice((box, last), hedge=True)
+    return Choice(tuple(group))
+
+
+def _replaces(text: str, earlier: Box, later: Box) -> bool:
+    """Whether the later box is a correction of the earlier one, or the next step after it."""
+    between = text[earlier.end : later.start]
+    if _ALSO.match(text[later.end : later.end + 60]):
+        return False
+    if _CORRECTS.search(between) or withdrawn(text, earlier.end):
+        return True
+    sentence = re.split(r"[.!?\n]", between[-300:])[-1]
+    if _OFFERS.search(between) or _CONDITION.search(sentence):
+        return False
+    if _STEP.search(between):
+        return True
+    if _FINAL.search(between) and "answer" not in text[max(0, earlier.start - 60) : earlier.start].lower():
+        return True
+    derived = "=" in between or re.search(r"\d\s?(?:[-+*/×]|\\times|\\cdot)\s?\d", between) is not None
+    assigned = text[max(0, earlier.start - 8) : earlier.start].rstrip().endswith("=")
+    chain = not assigned and re.search(r"=[^,;=]+=", between) is not None
+    return derived and (chain or _THUS.search(between) is not None)
+
+
+def same_value(one: str, other: str) -> bool:
+    """Whether two boxes hold the same text or the same number."""
+    if one == other:
+        return True
+    a, b = exact_number(one), exact_number(other)
+    return a == b if a is not None and b is not None else words(one) == words(other)

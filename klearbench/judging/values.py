@@ -1,0 +1,87 @@
+"""Single values with their units: percent, degrees, currency, numbers, expressions, and text as the last resort."""
+
+from __future__ import annotations
+
+import re
+
+from klearbench.judging.forms import strip_parens
+from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN, words
+from klearbench.judging.numbers import exact_number
+from klearbench.judging.size import Unreadable
+from klearbench.judging.symbolic import expressions_equal, to_sympy
+from klearbench.judging.units import DEGREE, PERCENT, RADIAN, split_quantity
+
+APPROX = re.compile(r"\\(?:approx|simeq|sim|doteq)(?![A-Za-z])")
+
+
+def squash(text: str) -> str:
+    """Without idle spaces, text marks and braces around one character or a whole bracket."""
+    text = re.sub(rf"(?<!\d)\s|\s(?!\d)|[{TEXT_OPEN}{TEXT_CLOSE}]", "", text)
+    before = None
+    while before != text:  # each round removes characters, and nesting is bounded by the answer's length
+        before = text
+        text = re.sub(r"\{(\w)\}", r"\1", re.sub(r"(?<=\^)\(([^(){}]*)\)", r"{\1}", text))
+        text = re.sub(r"\{\(([^(){}]*)\)\}", r"{\1}", text)
+    return text
+
+
+def values_equal(gold: str, answer: str) -> bool:
+    """Two single values with their units."""
+    if (APPROX.search(answer) and not APPROX.search(gold)) or _primes(gold) != _primes(answer):
+        return False
+    g, a = split_quantity(strip_parens(gold), reference=True), split_quantity(strip_parens(answer))
+    if PERCENT in (g.dimension, a.dimension):
+        return _percent_equal(g.value, g.dimension, a.value, a.dimension)
+    if g.dimension and a.dimension:
+        if g.dimension != a.dimension:
+            return False
+        if g.factor != a.factor:
+            x, y = exact_number(g.value), exact_number(a.value)
+            return x is not None and y is not None and x * g.factor == y * a.factor
+    if a.dimension == RADIAN and exact_number(g.value) is not None and g.dimension == DEGREE:
+        return False
+    if a.dimension and a.dimension.startswith("dollar") and a.factor != 1 and g.dimension == "":
+        return _plain_equal(g.value, a.value)
+    return _plain_equal(g.value, a.value)
+
+
+def _percent_equal(gold: str, gold_unit: str, answer: str, answer_unit: str) -> bool:
+    if gold_unit == answer_unit:
+        return _plain_equal(gold, answer)
+    x, y = exact_number(gold), exact_number(answer)
+    if x is None or y is None:
+        return not (gold_unit and answer_unit) and gold_unit == PERCENT and _plain_equal(gold, answer)
+    if gold_unit == PERCENT:
+        return answer_unit == "" and y in (x, x / 100)
+    return gold_unit == "" and y in (x, x * 100)
+
+
+def _plain_equal(gold: str, answer: str) -> bool:
+    x, y = exact_number(gold), exact_number(answer)
+    if x is not None and y is not None:
+        return x == y
+    if re.fullmatch(r"[+-]?\d+", gold) and re.fullmatch(r"[+-]?\d+", answer):
+        return _long(gold) == _long(answer)
+    if squash(gold) == squash(answer):
+        return True
+    if _too_long(gold) or _too_long(answer):
+        return False
+    try:
+        return expressions_equal(to_sympy(gold), to_sympy(answer))
+    except Unreadable:
+        return words(gold) == words(answer) != ""
+    except (TypeError, ValueError, AttributeError, NotImplementedError, ArithmeticError, KeyError, IndexError):
+        return False  # sympy's ways of saying that it can't compare the two
+
+
+def _primes(text: str) -> list[str]:
+    """Marks of minutes, seconds, feet or derivatives after a number."""
+    return re.findall(r"\d\s?(?:\^\s?\{?\s?(?:\\prime\s?)+\}?|'+)", re.sub(f"[{TEXT_OPEN}{TEXT_CLOSE}]", " ", text))
+
+
+def _long(text: str) -> str:
+    return ("-" if text[0] == "-" else "") + text.lstrip("+-").lstrip("0")
+
+
+def _too_long(text: str) -> bool:
+    return len(text) > 2000
