@@ -35,11 +35,12 @@ def test_every_command_has_a_help_text_with_an_example(program, name):
 def test_the_examples_of_the_help_texts_are_valid_commands(program, name):
     """Every option of an example exists, and every required one is there."""
     group = cli if program == "klearbench" else klearrl_cli
-    for line in help_text(group, program, name).splitlines():
-        words = line.split()
-        if words[:2] == [program, name]:
-            context = click.Context(group.commands[name], info_name=name)
-            group.commands[name].parse_args(context, words[2:])
+    lines = [line.split() for line in help_text(group, program, name).splitlines()]
+    examples = [words[2:] for words in lines if words[:2] == [program, name]]
+    assert examples
+    for words in examples:
+        context = click.Context(group.commands[name], info_name=name)
+        assert group.commands[name].parse_args(context, list(words)) == []  # no word is left over
 
 
 @pytest.mark.parametrize("words", [["--help"], ["-h"], ["eval", "--help"], ["regress", "-h"], ["--version"]])

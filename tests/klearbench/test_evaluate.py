@@ -200,8 +200,8 @@ def test_another_engine_batch_size_or_content_is_refused(tmp_path, suite):
 
 
 def test_the_number_of_workers_decides_nothing(tmp_path, suite):
-    evaluate(tmp_path / "run", [suite], toy(), OPTIONS)
-    evaluate(tmp_path / "run", [suite], toy(), replace(OPTIONS, judge_workers=2))
+    first = evaluate(tmp_path / "run", [suite], toy(), OPTIONS)
+    assert evaluate(tmp_path / "run", [suite], toy(), replace(OPTIONS, judge_workers=2)) == first
 
 
 class Flaky:

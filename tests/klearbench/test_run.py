@@ -72,7 +72,9 @@ def test_a_zombie_is_dead(tmp_path, child):
     child.kill()
     while stat_of(child.pid)[0] != "Z":
         pass
-    Lock(tmp_path / ".lock").release()
+    lock = Lock(tmp_path / ".lock")
+    assert json.loads((tmp_path / ".lock").read_text())["pid"] == os.getpid()
+    lock.release()
 
 
 def test_a_reused_pid_is_not_the_owner(tmp_path, child):
@@ -90,7 +92,9 @@ def test_the_lock_of_another_host_is_respected(tmp_path):
 @pytest.mark.parametrize("text", ["", '{"pid": 12', "[]", '{"host": "h"}', "\x00\x00"])
 def test_a_half_written_lock_is_taken_over(tmp_path, text):
     (tmp_path / ".lock").write_text(text)
-    Lock(tmp_path / ".lock").release()
+    lock = Lock(tmp_path / ".lock")
+    assert json.loads((tmp_path / ".lock").read_text())["pid"] == os.getpid()
+    lock.release()
 
 
 def test_of_many_that_wait_for_a_lock_one_gets_it(tmp_path):

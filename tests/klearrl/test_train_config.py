@@ -110,4 +110,5 @@ def test_the_dry_run_loads_no_torch(tmp_path):
         f"cli(['train', {str(tmp_path / 'r.yaml')!r}, '-o', 'x', '--dry-run'], standalone_mode=False);"
         "assert not {'torch', 'transformers', 'datasets', 'deepspeed'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
