@@ -54,8 +54,9 @@ def keep(seed: int, cost: dict[str, float]) -> None:
     DOCS.mkdir(parents=True, exist_ok=True)
     out = ROOT / "runs" / f"demo-seed{seed}"
     shutil.copy(out / "train" / "metrics.jsonl", DOCS / f"seed-{seed}.metrics.jsonl")
-    places = {"teacher": "teacher", "sft": "train/evals/sft-200", "gppo": "train/evals/gppo-40"}
-    scores = {n: json.loads((out / p / "scores.json").read_text())["puzzles"] for n, p in places.items()}
+    evals = out / "train" / "evals"
+    found = {"teacher": [out / "teacher"], "sft": evals.glob("sft-*"), "gppo": evals.glob("gppo-*")}
+    scores = {n: json.loads((next(iter(p)) / "scores.json").read_text())["puzzles"] for n, p in found.items()}
     row: dict[str, Any] = {"seed": seed, **cost, "cpus": os.cpu_count(), "scores": scores}
     (DOCS / f"seed-{seed}.json").write_text(json.dumps(row, indent=1) + "\n")
 

@@ -28,7 +28,7 @@ def test_the_demo_sharpens_what_sft_taught_and_the_gate_agrees(tmp_path: Path) -
     assert float(rows["GPPO"]) >= 90
     assert "it picks among behaviours that\nSFT taught" in done.stdout
     assert re.search(r"puzzles avg@8: .* ok \(", done.stdout) and re.search(r": regressed \(", done.stdout)
-    assert "/200 steps" in done.stderr and "/40 rollout batches" in done.stderr  # progress
+    assert "/300 steps" in done.stderr and "/50 rollout batches" in done.stderr  # progress
     assert {p.name for p in (out / "train" / "model").iterdir()} >= {
         "config.json",
         "model.safetensors",
@@ -36,11 +36,11 @@ def test_the_demo_sharpens_what_sft_taught_and_the_gate_agrees(tmp_path: Path) -
     }
     assert (out / "report.html").stat().st_size > 10_000
     lines = [json.loads(line) for line in (out / "train" / "metrics.jsonl").read_text().splitlines()]
-    assert [row["stage"] for row in lines] == ["sft"] * 200 + ["gppo"] * 40
+    assert [row["stage"] for row in lines] == ["sft"] * 300 + ["gppo"] * 50
 
     again = subprocess.run(
         [sys.executable, str(script), "--seed", "11", "-o", str(out)], cwd=ROOT, capture_output=True, text=True
     )
     assert again.returncode == 0
     assert dict(re.findall(r"^  (teacher|SFT|GPPO) +([0-9.]+)   [0-9.]+ to [0-9.]+$", again.stdout, re.M)) == rows
-    assert "gppo: finished (40 steps)" in again.stdout
+    assert "gppo: finished (50 steps)" in again.stdout

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from klearbench.reports.text import interval, points
+from klearrl.config import load_train_recipe
 
 HERE = Path(os.path.relpath(Path(__file__).parent))
 STORY = """
@@ -35,7 +36,7 @@ def main() -> None:
     began = time.monotonic()
 
     data, teacher, run = out / "data", out / "teacher", out / "train"
-    sft, gppo = run / "evals" / "sft-200", run / "evals" / "gppo-40"
+    sft, gppo = (run / "evals" / f"{s.name}-{s.steps}" for s in load_train_recipe(HERE / "train.yaml").stages)
     curate = [str(HERE / "curate.yaml"), "-o", str(data), "--set", f"seed={seed}", "--set", f"sources.0.seed={seed}"]
     step("1/5 curate: the teacher's traces, judged, filtered, as two datasets", "klearbench", "curate", *curate)
     asked = ["--samples", "8", "--temperature", "1", "--top-p", "1", "--max-tokens", "26", "--seed", str(seed)]
