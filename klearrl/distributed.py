@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 from datetime import timedelta
 from typing import TypeVar
 
@@ -30,16 +29,11 @@ def setup() -> None:
     """Join the process group: NCCL on GPUs, gloo on CPUs. The launcher's environment is used when there is one."""
     if dist.is_initialized():
         return
-    if "RANK" not in os.environ:
-        os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT=_free_port())
     backend = "nccl" if torch.cuda.is_available() else "gloo"
+    if "RANK" not in os.environ:  # one process needs no port, which another run might take first
+        os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0")
+        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
     deepspeed.init_distributed(dist_backend=backend, verbose=False, timeout=_PATIENCE)
-
-
-def _free_port() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
 
 
 def rank() -> int:
