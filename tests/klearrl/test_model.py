@@ -89,7 +89,7 @@ def test_a_missing_tokenizer_or_model_is_one_line(tmp_path):
     with pytest.raises(UsageError, match="no model can be loaded") as caught:
         load_model(str(folder), "float32")
     assert "\n" not in str(caught.value)
-    with pytest.raises(UsageError, match="no tokenizer can be loaded"):
+    with pytest.raises(UsageError, match="absent: no such folder"):
         load_model(str(tmp_path / "absent"), "float32")
 
 
