@@ -18,6 +18,12 @@ _PATHS = (PermissionError, IsADirectoryError, NotADirectoryError, FileExistsErro
 """What a path of the user's can be: the system's own words are clear enough."""
 
 
+_EXTRAS = {"torch": "hf", "transformers": "hf", "accelerate": "hf"} | dict.fromkeys(
+    ("deepspeed", "datasets", "tensorboard", "tokenizers", "safetensors", "huggingface_hub", "pandas"), "train"
+)
+"""Package -> the extra that brings it: the core works without them."""
+
+
 def run_cli(group: click.Group, name: str) -> NoReturn:
     """Run a click group with the exit codes of the contract, and exit.
 
@@ -63,6 +69,13 @@ def _run(group: click.Group, name: str, arguments: list[str], debug: bool) -> in
         if isinstance(error, _PATHS) and error.filename:
             return _fail(name, f"{error.filename2 or error.filename}: {error.strerror}", EXIT_USAGE, debug)
         return _crash(name, error, debug)
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            return _crash(name, error, debug)
+        extra = "train" if name == "klearrl" else extra
+        remedy = f"this needs the package {error.name}: pip install 'klearbench[{extra}]'"
+        return _fail(name, remedy, EXIT_USAGE, debug)
     except Exception as error:
         return _crash(name, error, debug)
 

@@ -8,7 +8,7 @@ import sys
 
 import click
 import pytest
-from tools import complaint, environment, jsonl, ok, run, tiny, write_jsonl
+from tools import ROOT, complaint, environment, jsonl, ok, run, tiny, write_jsonl
 
 from klearbench import __version__
 from klearbench.cli import cli
@@ -148,3 +148,18 @@ def test_a_model_is_evaluated_with_the_given_options(tmp_path):
     engine = config["engine"]
     assert (engine["dtype"], engine["batch_size"], engine["rope_scaling"]) == ("float32", 2, "yarn:2")
     assert all(row["completion_tokens"] <= 5 for row in jsonl(tmp_path / "run/samples.jsonl"))
+
+
+def test_a_package_of_an_extra_that_is_absent_is_named_with_its_remedy(tmp_path):
+    code = "import sys; sys.modules['torch'] = None; sys.argv = sys.argv[1:];from klearrl.cli import main; main()"
+    recipe = ROOT / "recipes/puzzles/train.yaml"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "klearrl", "train", str(recipe), "-o", str(tmp_path / "run")],
+        capture_output=True,
+        text=True,
+        env=environment(),
+    )
+    assert (done.returncode, done.stderr) == (
+        2,
+        "klearrl: this needs the package torch: pip install 'klearbench[train]'\n",
+    )
