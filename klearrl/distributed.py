@@ -32,7 +32,7 @@ def setup() -> None:
     backend = "nccl" if torch.cuda.is_available() else "gloo"
     if "RANK" not in os.environ:  # one process needs no port, which another run might take first
         os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0")
-        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
     deepspeed.init_distributed(dist_backend=backend, verbose=False, timeout=_PATIENCE)
 
 
