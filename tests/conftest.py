@@ -8,11 +8,14 @@ because its markers can't be read.
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
+# Started in the background by a shell, we would ignore Ctrl-C, and so would every command that a test starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # Before anything imports torch: spinning OpenMP threads cost 10x on few cores, and DeepSpeed would look for a GPU.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("DS_ACCELERATOR", "cpu")
