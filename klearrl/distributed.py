@@ -31,9 +31,10 @@ def setup() -> None:
         return
     backend = "nccl" if torch.cuda.is_available() else "gloo"
     if "RANK" not in os.environ:  # one process needs no port, which another run might take first
-        os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0")
+        # nor the launcher's RANK, which our children would take for a launcher's (DeepSpeed asks for LOCAL_RANK alone)
+        os.environ.setdefault("LOCAL_RANK", "0")
         dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
-    deepspeed.init_distributed(dist_backend=backend, verbose=False, timeout=_PATIENCE)
+    deepspeed.init_distributed(dist_backend=backend, verbose=False, timeout=_PATIENCE, auto_mpi_discovery=False)
 
 
 def rank() -> int:
