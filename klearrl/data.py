@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from klearbench.engines.hf import render_chat
 from klearbench.errors import ConfigError, DataError
 from klearbench.store import content_hash
 from klearbench.types import Answer, Message
@@ -92,7 +93,7 @@ def tokenize_sft(rows: Iterable[dict[str, Any]], tokenizer: Any, max_length: int
             raise DataError("SFT data", "needs `messages` that end with the assistant's", number)
         if len(messages) < 2:
             raise DataError("SFT data", "has no message before the assistant's", number)
-        prompt = render(tokenizer, messages[:-1])
+        prompt = render_chat(tokenizer, messages[:-1])
         answer = tokenizer(messages[-1]["content"], add_special_tokens=False)["input_ids"]
         example = SftExample((*prompt, *answer, tokenizer.eos_token_id), len(prompt))
         if len(example.ids) > max_length:
@@ -102,12 +103,6 @@ def tokenize_sft(rows: Iterable[dict[str, Any]], tokenizer: Any, max_length: int
     if not examples:
         raise ConfigError(f"no SFT row has {max_length} tokens or fewer (max_length)")
     return examples, too_long
-
-
-def render(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
-    """Token ids of a chat up to the assistant's turn."""
-    plain = [dict(message) for message in messages]
-    return list(tokenizer.apply_chat_template(plain, add_generation_prompt=True, tokenize=True, return_dict=False))
 
 
 def split_rl_rows(rows: Iterable[dict[str, Any]]) -> tuple[list[RlPrompt], dict[str, Answer]]:

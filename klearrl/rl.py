@@ -57,8 +57,9 @@ def run_rl(stage: RlStage, context: Context, trainer: Trainer, tokenizer: Any) -
             numbers = update(stage, context, trainer, tokenizer, batch, step)
             cursor = batch.cursor
             times = {"rollout_seconds": sampled - began, "update_seconds": time.perf_counter() - sampled}
-            context.metrics.log(stage.name, step + 1, {**_reward_numbers(batch), **numbers, **times})
-            progress.advance(1, f"reward {_reward_numbers(batch)['reward']:.3f}")
+            rewards = _reward_numbers(batch)
+            context.metrics.log(stage.name, step + 1, {**rewards, **numbers, **times})
+            progress.advance(1, f"reward {rewards['reward']:.3f}")
             if (step + 1) % stage.save_every == 0 or step + 1 == stage.steps:
                 checkpoints.save(step + 1, trainer, tokenizer, {"cursor": cursor})
             evaluate_if_due(context, stage, step + 1, trainer, tokenizer)

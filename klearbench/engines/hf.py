@@ -139,6 +139,12 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0][:200]
 
 
+def render_chat(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
+    """Token ids of a chat up to the assistant's turn; trainers use it too, so that both sides read the same prompt."""
+    plain = [dict(message) for message in messages]
+    return list(tokenizer.apply_chat_template(plain, add_generation_prompt=True, tokenize=True, return_dict=False))
+
+
 def weights_hash(model: torch.nn.Module) -> str:
     """SHA-256 over a live model's parameter names and values."""
     digest = hashlib.sha256()
@@ -183,9 +189,7 @@ class HfEngine:
         if self.plain:
             text = "\n\n".join(message["content"] for message in prompt) + "\n"
             return list(self.tokenizer(text)["input_ids"])
-        messages = [dict(message) for message in prompt]
-        ids = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=True, return_dict=False)
-        return list(ids)
+        return render_chat(self.tokenizer, prompt)
 
     def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Generation]:
         """One generation a request, all in one batch, left-padded.
