@@ -9,7 +9,7 @@ import sympy
 
 from klearbench.judging.forms import Form, parse
 from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN
-from klearbench.judging.size import Unreadable
+from klearbench.judging.size import INCOMPARABLE, Unreadable
 from klearbench.judging.symbolic import same_equation, to_sympy
 
 _SET_WORDS = {
@@ -71,8 +71,8 @@ def sets_equal(gold: str, answer: str) -> bool:
         return bool(difference == sympy.S.EmptySet)
     except Unreadable:
         return _same_inequality(gold, answer)
-    except (TypeError, ValueError, AttributeError, NotImplementedError, ArithmeticError, KeyError, IndexError):
-        return False  # sympy's ways of saying that it can't compare the two
+    except INCOMPARABLE:
+        return False
 
 
 def _simple(*sets: Any) -> bool:
@@ -202,5 +202,5 @@ def equations_equal(gold: Form, answer: Form) -> bool:
         return same_equation(one, other)
     except Unreadable:
         return False
-    except (TypeError, ValueError, AttributeError, NotImplementedError, ArithmeticError, KeyError, IndexError):
-        return False  # sympy's ways of saying that it can't compare the two
+    except INCOMPARABLE:
+        return False

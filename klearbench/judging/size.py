@@ -12,6 +12,10 @@ _MAX_FACTORIAL = 5000
 _MAX_TERMS = 20000
 
 
+INCOMPARABLE = (TypeError, ValueError, AttributeError, NotImplementedError, ArithmeticError, KeyError, IndexError)
+"""sympy's ways of saying that it can't compare two things."""
+
+
 class Unreadable(Exception):
     """The text is no expression that may be evaluated: code, too large, or not understood."""
 

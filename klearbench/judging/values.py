@@ -7,7 +7,7 @@ import re
 from klearbench.judging.forms import strip_parens
 from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN, words
 from klearbench.judging.numbers import exact_number
-from klearbench.judging.size import Unreadable
+from klearbench.judging.size import INCOMPARABLE, Unreadable
 from klearbench.judging.symbolic import expressions_equal, to_sympy
 from klearbench.judging.units import DEGREE, PERCENT, RADIAN, split_quantity
 
@@ -70,8 +70,8 @@ def _plain_equal(gold: str, answer: str) -> bool:
         return expressions_equal(to_sympy(gold), to_sympy(answer))
     except Unreadable:
         return words(gold) == words(answer) != ""
-    except (TypeError, ValueError, AttributeError, NotImplementedError, ArithmeticError, KeyError, IndexError):
-        return False  # sympy's ways of saying that it can't compare the two
+    except INCOMPARABLE:
+        return False
 
 
 def _primes(text: str) -> list[str]:
