@@ -96,6 +96,18 @@ class ExpectedOutputs:
 
 
 @dataclass(frozen=True, slots=True)
+class CodeTests:
+    """The reference of a code problem: what a program is fed, and, apart from it, what must come out."""
+
+    inputs: TestInputs
+    expected: ExpectedOutputs
+
+
+Reference = Answer | CodeTests
+"""What a sample is judged against. Goes to a judge and nowhere else."""
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One completion. `token_ids` and `logprobs` are kept for RL only; how it was made stands in the run's manifest."""
 
