@@ -1,0 +1,68 @@
+"""The frames between the judge and the inside of a sandbox: a kind (one byte), a length (four), a payload.
+
+    judge -> inside   O open a submission (JSON, then source)   T run a test (its input)   C close the submission
+    both ways         U the user map is needed, then how many users it holds (namespaces only, before R)
+    inside -> judge   R ready (JSON)   r the result of a test   E our own fault (text); the slot ends
+
+The judge sends a test only after the result of the one before, so neither side can block the other.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+HEADER = struct.Struct("!cI")
+OPEN, TEST, CLOSE = b"O", b"T", b"C"
+READY, RESULT, FAULT = b"R", b"r", b"E"
+USERS = b"U"
+MAX_PAYLOAD = 1 << 30
+
+_LENGTH = struct.Struct("!I")
+_RESULT = struct.Struct("!BiidddII")
+
+
+def frame(kind: bytes, payload: bytes = b"") -> bytes:
+    """One frame as bytes."""
+    return HEADER.pack(kind, len(payload)) + payload
+
+
+def pack_open(settings: dict[str, Any], source: bytes) -> bytes:
+    """The payload of an OPEN frame."""
+    text = json.dumps(settings).encode()
+    return _LENGTH.pack(len(text)) + text + source
+
+
+def unpack_open(payload: bytes) -> tuple[dict[str, Any], bytes]:
+    """The settings and the source of a submission."""
+    (length,) = _LENGTH.unpack_from(payload)
+    end = _LENGTH.size + length
+    return json.loads(payload[_LENGTH.size : end]), payload[end:]
+
+
+def pack_result(
+    status: int, exit_code: int, signal: int, times: tuple[float, float], peak_mb: float, texts: tuple[bytes, ...]
+) -> bytes:
+    """The payload of a RESULT frame. `exit_code` and `signal` are -1 where there is none; `times` are CPU and wall
+    seconds; `texts` are stdout, stderr and the encoded value."""
+    out, err, value = texts
+    head = _RESULT.pack(status, exit_code, signal, *times, peak_mb, len(out), len(err))
+    return b"".join((head, out, err, value))
+
+
+def unpack_result(payload: bytes) -> tuple[int, int, int, float, float, float, bytes, bytes, bytes]:
+    """Status, exit code, signal, CPU seconds, wall seconds, peak MiB, stdout, stderr, value.
+
+    Raises:
+        ValueError: the lengths don't fit.
+    """
+    if len(payload) < _RESULT.size:
+        raise ValueError("a result frame is too short")
+    status, exit_code, signal, cpu, wall, peak, out_len, err_len = _RESULT.unpack_from(payload)
+    out_end = _RESULT.size + out_len
+    err_end = out_end + err_len
+    if err_end > len(payload):
+        raise ValueError("a result frame's lengths don't fit")
+    out, err, value = payload[_RESULT.size : out_end], payload[out_end:err_end], payload[err_end:]
+    return status, exit_code, signal, cpu, wall, peak, out, err, value

@@ -1,0 +1,304 @@
+"""What a slot is shut in, by tier. Every tier gives the same few steps to the zygote, the submission and the test.
+
+namespaces  user, mount, network, IPC, host name and PID namespaces; a root of its own in memory; no /proc
+container   the container around it (Docker, podman) is the jail; tests run as another user
+landlock    an ordinary process: reads a few folders, writes nothing; for machines without user namespaces
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import resource
+import shutil
+from typing import Any, Protocol
+
+from . import frames, linux
+from .box import Box, FileBox, MemoryBox
+from .seccomp import Filter
+
+_ROOT = "/proc"
+"""Any folder that exists everywhere will do: the new root is mounted over it before it becomes the root."""
+
+_BOX, _WORK = "/run/box", "/run/work"
+"""In the new root: where no Python and no library lies."""
+
+_TEST_USER = 1000
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+_PLAIN_LIMITS = (
+    (resource.RLIMIT_CORE, 0),
+    (resource.RLIMIT_MSGQUEUE, 0),
+    (resource.RLIMIT_MEMLOCK, 0),
+    (resource.RLIMIT_NOFILE, 128),
+)
+
+
+class Jail(Protocol):
+    """The steps of one tier."""
+
+    def fork_submission(self) -> int:
+        """Fork the zygote: 0 in the submission's process, which is shut in further, its number in the zygote."""
+        ...
+
+    def prepare(self, threads: bool) -> Box:
+        """In the submission's process: its limits, and where tests get their files. `threads` says whether the program
+        may start threads."""
+        ...
+
+    def drop(self) -> None:
+        """In a test's process: give up every right, for good."""
+        ...
+
+
+def lower_limit(kind: int, value: int) -> None:
+    """Set a limit for good, never above what is allowed now."""
+    hard = resource.getrlimit(kind)[1]
+    if hard != resource.RLIM_INFINITY:
+        value = min(value, hard)
+    resource.setrlimit(kind, (value, value))
+
+
+def _plain_limits() -> None:
+    for kind, value in _PLAIN_LIMITS:
+        lower_limit(kind, value)
+
+
+class NamespaceJail:
+    """Namespaces made by an ordinary user or by root.
+
+    Args:
+        config: `binds` (what is bound read-only: source, place), `masked` (folders hidden within them), `root`
+            (whether the judge is root).
+        stream: the frames to the judge, which alone can write the user map.
+    """
+
+    def __init__(self, config: dict[str, Any], stream: Any) -> None:
+        self._config = config
+        spaces = linux.CLONE_NEWNET | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS | linux.CLONE_NEWPID
+        if config["root"]:
+            linux.unshare(linux.CLONE_NEWNS)
+            self._build_root()
+        linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNS | spaces)
+        stream.write(frames.frame(frames.USERS))
+        self._users = int(stream.read_frame()[1])
+        if config["root"]:
+            os.setgroups([])
+        if self._users > 1:
+            os.setresgid(0, 0, 0)
+            os.setresuid(0, 0, 0)
+        if not config["root"]:
+            self._build_root()
+        self._become_init()
+        self._own = os.pidfd_open(os.getpid())
+        self._spawner, self._program = Filter("spawner"), Filter()
+        self._threads = True
+
+    def _become_init(self) -> None:
+        """The zygote is the first process of the PID namespace: when it ends, the kernel ends all others."""
+        pid = os.fork()
+        if pid:
+            for fd in range(3, 32):
+                with contextlib.suppress(OSError):
+                    os.close(fd)
+            os.waitpid(pid, 0)
+            os._exit(0)
+        linux.die_with_parent()
+
+    def _build_root(self) -> None:
+        linux.mount(None, "/", None, linux.MS_REC | linux.MS_PRIVATE)
+        linux.mount("tmpfs", _ROOT, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "size=1m,nr_inodes=400,mode=755")
+        for source, place in self._config["binds"]:
+            _bind(source, _ROOT + place)
+        for path in self._config["masked"]:
+            if os.path.isdir(_ROOT + path):
+                flags = linux.MS_RDONLY | linux.MS_NOSUID | linux.MS_NODEV
+                linux.mount("tmpfs", _ROOT + path, "tmpfs", flags, "size=4k,mode=755")
+        for folder in ("/dev", _BOX, _WORK, "/old"):
+            os.makedirs(_ROOT + folder, exist_ok=True)
+        for name in _DEVICES:
+            open(f"{_ROOT}/dev/{name}", "w").close()
+            linux.mount(f"/dev/{name}", f"{_ROOT}/dev/{name}", None, linux.MS_BIND)
+        for name in ("stdin", "stdout", "stderr"):
+            os.symlink(f"{_BOX}/{name}", f"{_ROOT}/dev/{name}")
+        os.symlink(_WORK, f"{_ROOT}/tmp")
+        linux.pivot_root(_ROOT, f"{_ROOT}/old")
+        os.chdir("/")
+        linux.unmount("/old")
+        os.rmdir("/old")
+        linux.mount(None, "/", None, linux.MS_BIND | linux.MS_REMOUNT | linux.MS_RDONLY | linux.MS_NOSUID)
+
+    def fork_submission(self) -> int:
+        linux.unshare(linux.CLONE_NEWPID)
+        pid = linux.fork()
+        if pid:
+            linux.setns(self._own, linux.CLONE_NEWPID)  # or this process could start no further submission
+        return pid
+
+    def prepare(self, threads: bool) -> Box:
+        linux.unshare(linux.CLONE_NEWNS)
+        user = f"uid={_TEST_USER},gid={_TEST_USER}"
+        plain = linux.MS_NOSUID | linux.MS_NODEV
+        linux.mount("tmpfs", _BOX, "tmpfs", plain, f"mode=755,{user}")
+        folder = os.open(_BOX, os.O_RDONLY | os.O_DIRECTORY)  # this one stays open to us for writing
+        linux.mount(_BOX, _BOX, None, linux.MS_BIND)
+        linux.mount(None, _BOX, None, linux.MS_BIND | linux.MS_REMOUNT | linux.MS_RDONLY | plain)
+        linux.mount("tmpfs", _WORK, "tmpfs", plain | linux.MS_NOATIME, "size=16m,nr_inodes=1024,mode=1777")
+        os.chdir(_WORK)
+        self._threads = threads
+        _plain_limits()
+        if not threads:
+            self._leave_rights()
+        box = FileBox(folder, _BOX)
+        box.watch(_WORK)
+        if not threads:
+            self._spawner.install()
+        return box
+
+    def _leave_rights(self) -> None:
+        if self._users > 1:
+            os.setresgid(_TEST_USER, _TEST_USER, _TEST_USER)
+            os.setresuid(_TEST_USER, _TEST_USER, _TEST_USER)
+        linux.die_with_parent()
+        linux.drop_capabilities()
+
+    def drop(self) -> None:
+        if self._threads:
+            lower_limit(resource.RLIMIT_NPROC, 512)
+            self._leave_rights()
+            self._program.install()
+        else:
+            resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+
+
+def _bind(source: str, target: str) -> None:
+    """Bind a path read-only; a symbolic link is made again, an absent path left out."""
+    if os.path.islink(source):
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.symlink(os.readlink(source), target)
+        return
+    if not os.path.exists(source):
+        return
+    if os.path.isdir(source):
+        os.makedirs(target, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        open(target, "w").close()
+    try:
+        linux.mount(source, target, None, linux.MS_BIND)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        # In a user namespace a mount with others below it can only be bound with them.
+        linux.mount(source, target, None, linux.MS_BIND | linux.MS_REC)
+        linux.read_only_recursive(target)
+        return
+    linux.mount(None, target, None, linux.MS_BIND | linux.MS_REMOUNT | linux.MS_RDONLY | _kept_flags(source))
+
+
+def _kept_flags(path: str) -> int:
+    """Flags that a user namespace may not take away from a mount."""
+    given = os.statvfs(path).f_flag
+    flags = linux.MS_NOSUID | linux.MS_NODEV
+    pairs = ((os.ST_NOEXEC, linux.MS_NOEXEC), (os.ST_NOATIME, linux.MS_NOATIME), (os.ST_RELATIME, linux.MS_RELATIME))
+    for shown, flag in pairs:
+        flags |= flag if given & shown else 0
+    return flags
+
+
+class ContainerJail:
+    """Within a container: the supervisor is its root with three capabilities, each test another user.
+
+    /box (root's own) and /work (open to all, emptied after each test that used it) are file systems in memory.
+    """
+
+    _FIRST_USER, _USERS = 10_000, 50_000
+
+    def __init__(self, config: dict[str, Any], stream: Any) -> None:
+        del config, stream
+        self._filter = Filter()
+        self._tests = 0
+        os.setgroups([])
+
+    def fork_submission(self) -> int:
+        return linux.fork()
+
+    def prepare(self, threads: bool) -> Box:
+        del threads
+        _plain_limits()
+        box = FileBox(os.open("/box", os.O_RDONLY | os.O_DIRECTORY), "/box", clean=self._clean)
+        os.chdir("/work")
+        box.watch("/work")
+        return box
+
+    @property
+    def _user(self) -> int:
+        return self._FIRST_USER + self._tests % self._USERS
+
+    def _become_user(self) -> None:
+        os.setresgid(self._user, self._user, self._user)
+        os.setresuid(self._user, self._user, self._user)
+        linux.die_with_parent()
+
+    def drop(self) -> None:
+        lower_limit(resource.RLIMIT_NPROC, 512)
+        self._become_user()
+        linux.set_dumpable(True)  # else /dev/stdin, a link into /proc, would be closed to it
+        self._filter.install()
+
+    def _clean(self) -> None:
+        """Remove what a test left: as the test's user, who alone may, since root has no right to others' folders."""
+        pid = os.fork()
+        if pid == 0:
+            self._become_user()
+            for folder, names, _ in os.walk("/work"):
+                for name in names:
+                    with contextlib.suppress(OSError):
+                        os.chmod(f"{folder}/{name}", 0o700)
+            for name in os.listdir("/work"):
+                path = f"/work/{name}"
+                with contextlib.suppress(OSError):
+                    os.unlink(path) if os.path.islink(path) or not os.path.isdir(path) else shutil.rmtree(path)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        self._tests += 1
+        if os.listdir("/work"):
+            raise OSError(errno.ENOTEMPTY, "files of a test can't be removed")
+
+
+class LandlockJail:
+    """Without user namespaces: Landlock and seccomp alone. A program can write no file."""
+
+    def __init__(self, config: dict[str, Any], stream: Any) -> None:
+        del stream
+        self._user = config.get("user")
+        readable = [
+            p
+            for p in (*(source for source, _ in config["binds"]), *(f"/dev/{name}" for name in _DEVICES))
+            if os.path.exists(p)
+        ]
+        self._rules = linux.Landlock(readable)
+        self._filter = Filter()
+
+    def fork_submission(self) -> int:
+        return linux.fork()
+
+    def prepare(self, threads: bool) -> Box:
+        del threads
+        _plain_limits()
+        return MemoryBox()
+
+    def drop(self) -> None:
+        if self._user is not None:
+            os.setgroups([])
+            os.setresgid(self._user, self._user, self._user)
+            os.setresuid(self._user, self._user, self._user)
+        linux.die_with_parent()
+        linux.set_dumpable(False)
+        os.chdir("/")
+        self._rules.restrict()
+        linux.drop_capabilities()
+        self._filter.install()
+
+
+JAILS: dict[str, Any] = {"namespaces": NamespaceJail, "container": ContainerJail, "landlock": LandlockJail}

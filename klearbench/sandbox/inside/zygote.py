@@ -1,0 +1,113 @@
+"""The first process of a slot: it shuts itself in, warms an interpreter up, and forks one process a submission.
+
+Frames come on descriptor 3, or on standard input and output in a container. The configuration is a dict: `tier` (see
+`jail.py`), `path` (folders to import solutions' packages from), and what the tier needs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import sys
+import traceback
+from typing import Any
+
+from . import child, frames, jail, linux, preamble, submission
+from .stream import Stream
+
+PRELOAD = (
+    "array bisect cmath collections contextlib copy dataclasses datetime decimal enum fractions functools heapq inspect "
+    "io itertools json math operator queue random re statistics string textwrap time typing"
+).split()
+
+
+def main(config: dict[str, Any]) -> None:
+    """Become the zygote and serve until the judge hangs up."""
+    stream = _streams(config["tier"])
+    try:
+        shut_in = jail.JAILS[config["tier"]](config, stream)
+        _standard_files()
+        sys.path.remove(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        sys.path += config["path"]
+        for name in PRELOAD:
+            importlib.import_module(name)
+        names = preamble.names()
+        child.warm_up()
+        linux.small_thread_stacks()
+    except BaseException:
+        stream.write(frames.frame(frames.FAULT, traceback.format_exc().encode()))
+        os._exit(1)
+    for name in [n for n in sys.modules if n.partition(".")[0] == __package__]:
+        del sys.modules[name]  # a program has no business to import them
+    gc.collect()
+    gc.freeze()
+    stream.write(frames.frame(frames.READY, json.dumps({"tier": config["tier"], "python": sys.version}).encode()))
+    while True:
+        kind, payload = stream.read_frame()
+        if kind != frames.OPEN:
+            os._exit(0)
+        _submission(shut_in, stream, payload, names)
+
+
+def _streams(tier: str) -> Stream:
+    """The frames' descriptors, moved out of the way of a test's own; standard error tells nobody anything."""
+    given = (0, 1) if tier == "container" else (3, 3)
+    moved = [os.dup2(fd, 20 + n, inheritable=False) for n, fd in enumerate(given)]
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 3):
+        os.dup2(nowhere, fd)
+    if nowhere > 3:
+        os.close(nowhere)
+    return Stream(*moved)
+
+
+def _standard_files() -> None:
+    """Descriptors 0 to 3 are taken, by nothing, so that a test's files come after them."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2, 3):
+        if nowhere != fd:
+            os.dup2(nowhere, fd)
+    if nowhere > 3:
+        os.close(nowhere)
+
+
+def _submission(shut_in: jail.Jail, stream: Stream, opening: bytes, names: dict[str, Any]) -> None:
+    """Serve one submission, by as many processes as it takes (one that finds leftovers of a test is replaced)."""
+    again = True
+    while again:
+        pid = shut_in.fork_submission()
+        if pid == 0:
+            _serve(shut_in, stream, opening, names)
+        again = _wait(pid, stream) == submission.RENEW_EXIT
+
+
+def _serve(shut_in: jail.Jail, stream: Stream, opening: bytes, names: dict[str, Any]) -> None:
+    try:
+        os._exit(submission.Submission(shut_in, stream, opening, names).serve())
+    except BaseException:
+        stream.write(frames.frame(frames.FAULT, traceback.format_exc().encode()))
+        os._exit(1)
+
+
+def _wait(pid: int, stream: Stream) -> int:
+    """The exit code of a submission's process; ends with the judge, or when the process did not end well."""
+    pidfd = os.pidfd_open(pid)
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    poll.register(stream.fd_in, 0)
+    events = [fd for fd, _ in poll.poll()]
+    if pidfd not in events:  # the judge hung up
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    _, state = os.waitpid(pid, 0)
+    os.close(pidfd)
+    code = os.waitstatus_to_exitcode(state)
+    if code not in (0, submission.RENEW_EXIT):
+        stream.write(frames.frame(frames.FAULT, f"a submission's process ended with {code}".encode()))
+        os._exit(1)
+    return code
