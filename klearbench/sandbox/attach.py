@@ -20,6 +20,8 @@ _HEADER = struct.Struct(">BxxxI")
 """Docker's own framing of the attach stream: the stream's number (1 stdout, 2 stderr), the length."""
 _STDERR = 2
 _SEND_S = 120.0
+_LOOK_S = 3.0
+"""A sender that gets nowhere for so long asks whether the container still runs."""
 _CAUSE_S = 5
 _CHUNK = 1 << 16
 
@@ -45,13 +47,31 @@ class AttachedContainer:
         container.start()
 
     def send(self, data: bytes) -> None:
+        rest = memoryview(data)
+        stuck_s = 0.0
+        while rest:
+            try:
+                self._socket.settimeout(_LOOK_S)
+                rest = rest[self._socket.send(rest) :]
+                stuck_s = 0.0
+            except TimeoutError:
+                # The engine does not hang up on a sender whose container died, so we have to look.
+                stuck_s += _LOOK_S
+                if stuck_s >= _SEND_S:
+                    raise SandboxError(f"{self._name()} took no input for {_SEND_S:.0f} s") from None
+                if not self._runs():
+                    raise SandboxError(self._cause()) from None
+            except (OSError, ValueError):
+                raise SandboxError(self._cause()) from None
+
+    def _runs(self) -> bool:
+        from docker.errors import DockerException
+
         try:
-            self._socket.settimeout(_SEND_S)
-            self._socket.sendall(data)
-        except TimeoutError:
-            raise SandboxError(f"{self._name()} took no input for {_SEND_S:.0f} s") from None
-        except (OSError, ValueError):
-            raise SandboxError(self._cause()) from None
+            self._container.reload()
+        except (DockerException, OSError):
+            return False
+        return bool(self._container.status == "running")
 
     def recv_exact(self, count: int, timeout_s: float) -> bytes:
         while len(self._out) < count:

@@ -59,7 +59,8 @@ class Command:
         fn_name: the function called in functional mode.
         preamble: None, or "lcb": the names that LiveCodeBench imports before a program. Functional mode always has
             them.
-        wait_for_threads: False ends a program with its main thread, as LiveCodeBench's own judge does.
+        wait_for_threads: False ends a program with its main thread and keeps its standard streams in memory, as
+            LiveCodeBench's own judge does.
         limits: what each run may use.
     """
 
@@ -79,7 +80,7 @@ class RunResult:
         status: how it ended.
         exit_code: of a program that ended by itself, else None.
         signal: the number of the signal that ended it, else None.
-        stdout: what it wrote, up to the limit (empty in functional mode).
+        stdout: what it wrote (its beginning when that is over the limit; empty in functional mode).
         stderr: the end of what it wrote there, at most 4 KiB.
         value: functional mode: the return value, encoded (see `klearbench.sandbox.values`); empty if there is none.
         cpu_s, wall_s: seconds.

@@ -98,7 +98,10 @@ def build_image(
         )
     except (docker.errors.DockerException, OSError) as error:
         reason = " ".join(str(error).split())[-500:]
-        raise SandboxUnavailable(f"the image {name} could not be built: {reason}") from error
+        raise SandboxUnavailable(
+            f"the image {name} could not be built: {reason} (remedy: {BASE_VARIABLE}=IMAGE for another base image; "
+            "sandbox_images/README.md tells how to build without a network)"
+        ) from error
 
 
 def content_hash() -> str:

@@ -1,7 +1,8 @@
-"""Where a test's input comes from and its output goes to.
+"""Where a test's input comes from and its output goes to: descriptors 0, 1 and 2 of a submission's process.
 
-Standard input is a regular file, because programs ask for its size, seek in it and map it; standard output and error
-are pipes. As files in /box they can also be opened by their names (`/dev/stdin` and so on lead there).
+A test inherits them when it is forked, so that it need not open or move anything. Standard input is a regular file,
+because programs ask for its size, seek in it and map it; standard output and error are pipes. As files in a folder
+they can also be opened by name (`/dev/stdin` and so on lead there).
 """
 
 from __future__ import annotations
@@ -13,23 +14,21 @@ from typing import Protocol
 
 _SEALS = 0x1 | 0x2 | 0x4 | 0x8
 _ADD_SEALS = 1033
-Pipe = tuple[int, int]
-"""The end that is read (it never blocks) and the end that is written."""
+_PIPE_BYTES = 1 << 16
 
 
 class Box(Protocol):
-    """The files of one submission's tests."""
+    """The files of one submission's tests. `out` and `err` are the ends of the pipes that we read; they never block."""
+
+    out: int
+    err: int
 
     def source(self, code: bytes) -> str:
         """Lay the program's source down; its path as the program sees it."""
         ...
 
-    def input(self, data: bytes) -> int:
-        """A file with this content, opened for reading."""
-        ...
-
-    def pipe(self, name: str) -> Pipe:
-        """A pipe that the program may also open as /dev/NAME."""
+    def feed(self, data: bytes) -> None:
+        """Make descriptor 0 a file with this content, and take back what an earlier test did to 0, 1 and 2."""
         ...
 
     def settle(self) -> bool:
@@ -38,44 +37,40 @@ class Box(Protocol):
 
 
 class FileBox:
-    """Files in a folder that tests can only read. `clean` empties the folder they can write to, where that is needed."""
+    """Files in a folder that tests can only read, `path`; `folder` is a descriptor through which we can write to it.
 
-    def __init__(self, folder_fd: int, path: str, clean: Callable[[], None] | None = None) -> None:
-        self._fd, self._path, self._clean = folder_fd, path, clean
-        self._watched = ""
-        self._untouched: tuple[int, ...] = ()
-        self._write("stdin", b"")
+    `work` is the folder that tests can write to; `clean` empties it, where it is not simply thrown away.
+    """
+
+    def __init__(self, folder: int, path: str, work: str, clean: Callable[[], None] | None = None) -> None:
+        self._folder, self._path, self._work, self._clean = folder, path, work, clean
+        self._stdin = os.open("stdin", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644, dir_fd=folder)
         for name in ("stdout", "stderr"):
-            if name not in os.listdir(folder_fd):
-                os.mkfifo(name, 0o666, dir_fd=folder_fd)
-                os.chmod(name, 0o666, dir_fd=folder_fd)
-
-    def _write(self, name: str, data: bytes) -> None:
-        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644, dir_fd=self._fd)
-        _write_all(fd, data)
-        os.close(fd)
-
-    def watch(self, folder: str) -> None:
-        """Name the folder that tests can write to, while it is untouched."""
-        self._watched = folder
+            if name not in os.listdir(folder):
+                os.mkfifo(name, dir_fd=folder)
+                os.chmod(name, 0o666, dir_fd=folder)
+        self.out, self.err = (os.open(f"{path}/{n}", os.O_RDONLY | os.O_NONBLOCK) for n in ("stdout", "stderr"))
+        _take(os.open(f"{path}/stdin", os.O_RDONLY), 0)
+        _take(os.open(f"{path}/stdout", os.O_WRONLY), 1)
+        _take(os.open(f"{path}/stderr", os.O_WRONLY), 2)
         self._untouched = self._marks()
 
     def _marks(self) -> tuple[int, ...]:
-        found = os.stat(self._watched)
+        found = os.stat(self._work)
         return (found.st_ctime_ns, found.st_mtime_ns, found.st_mode, found.st_nlink)
 
     def source(self, code: bytes) -> str:
-        self._write("solution.py", code)
+        fd = os.open("solution.py", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644, dir_fd=self._folder)
+        _write_all(fd, code)
+        os.close(fd)
         return f"{self._path}/solution.py"
 
-    def input(self, data: bytes) -> int:
-        self._write("stdin", data)
-        return os.open(f"{self._path}/stdin", os.O_RDONLY)
-
-    def pipe(self, name: str) -> Pipe:
-        path = f"{self._path}/{name}"
-        read_end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        return read_end, os.open(path, os.O_WRONLY)
+    def feed(self, data: bytes) -> None:
+        os.ftruncate(self._stdin, 0)
+        os.lseek(self._stdin, 0, os.SEEK_SET)
+        _write_all(self._stdin, data)
+        os.lseek(0, 0, os.SEEK_SET)
+        _block()
 
     def settle(self) -> bool:
         if self._marks() == self._untouched:
@@ -90,28 +85,43 @@ class FileBox:
 class MemoryBox:
     """Without a folder: the input is a sealed file in memory, the pipes have no names."""
 
+    def __init__(self) -> None:
+        self.out, write_end = os.pipe()
+        _take(write_end, 1)
+        self.err, write_end = os.pipe()
+        _take(write_end, 2)
+        os.set_blocking(self.out, False)
+        os.set_blocking(self.err, False)
+
     def source(self, code: bytes) -> str:
         del code
         return "solution.py"
 
-    def input(self, data: bytes) -> int:
+    def feed(self, data: bytes) -> None:
         fd = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         _write_all(fd, data)
         os.lseek(fd, 0, os.SEEK_SET)
         fcntl.fcntl(fd, _ADD_SEALS, _SEALS)
-        return fd
-
-    def pipe(self, name: str) -> Pipe:
-        del name
-        read_end, write_end = os.pipe()
-        os.set_blocking(read_end, False)
-        return read_end, write_end
+        _take(fd, 0)
+        _block()
 
     def settle(self) -> bool:
         return True
 
 
+def _block() -> None:
+    """The descriptors are shared by all tests: what one set on them must not reach the next."""
+    for fd in (1, 2):
+        fcntl.fcntl(fd, fcntl.F_SETFL, 0)
+
+
+def _take(fd: int, place: int) -> None:
+    if fd != place:
+        os.dup2(fd, place)
+        os.close(fd)
+
+
 def _write_all(fd: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
+    written = os.write(fd, data)
+    while written < len(data):
+        written += os.write(fd, memoryview(data)[written:])

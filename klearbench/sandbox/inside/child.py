@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import atexit
 import gc
-import json
+import io
 import os
 import random
 import signal
@@ -16,8 +16,8 @@ import sys
 import threading
 import traceback
 import types
+import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from .jail import Jail
@@ -33,50 +33,54 @@ _exit = os._exit
 _write = os.write
 
 
-@dataclass(slots=True)
 class Program:
-    """A submission as its tests see it."""
+    """A submission as its tests see it: made in the submission's process, so that a test finds it ready.
 
-    settings: dict[str, Any]
-    source: bytes
-    path: str
-    names: dict[str, Any]
-    code: types.CodeType | None = None
+    `traits` says what the program may do that costs time to provide for: see `submission.traits`.
+    """
 
-    def compile(self) -> types.CodeType:
+    def __init__(self, settings: dict[str, Any], traits: dict[str, bool], path: str, names: dict[str, Any]) -> None:
+        self.settings, self.traits, self.path = settings, traits, path
+        self.functional = settings["mode"] == "functional"
+        self.code: types.CodeType | None = None
+        self.callbacks = atexit._ncallbacks()  # type: ignore[attr-defined]
+        self.module = types.ModuleType("solution" if self.functional else "__main__")
+        self.module.__dict__.update(__file__=path, __builtins__=__builtins__)
+        if self.functional or settings["preamble"]:
+            self.module.__dict__.update(names, stdin=sys.stdin, stdout=sys.stdout, stderr=sys.stderr)
+        sys.modules["__main__"] = types.ModuleType("__main__")
+        sys.modules[self.module.__name__] = self.module
+        sys.argv[:] = [path]
+
+    def compile(self, source: bytes) -> types.CodeType:
         """Raises what compile() raises."""
-        return compile(self.source, self.path, "exec", dont_inherit=True)
+        return compile(source, self.path, "exec", dont_inherit=True)
 
 
-def run(program: Program, jail: Jail, stage: Any, data: bytes, files: tuple[int, ...]) -> None:
-    """Run one test and end this process. `files`: stdin, stdout, stderr, and the pipe for the value or -1."""
+def run(program: Program, jail: Jail, stage: Any, source: bytes, arguments: list[Any]) -> None:
+    """Run one test and end this process. Descriptors 0 to 2, and 3 for a value, are the test's own already."""
     try:
-        for number, fd in enumerate(files):
-            if fd >= 0:
-                os.dup2(fd, number)
-        os.closerange(_VALUE_FD + (files[_VALUE_FD] >= 0), 1 << 16)
-        if program.settings["seeds"]:
+        os.closerange(_VALUE_FD + program.functional, 1 << 16)
+        if program.traits["random"]:
             random.seed()  # else every test would draw the same numbers
         jail.drop()
-        arguments = _arguments(data) if program.settings["mode"] == "functional" else []
         code = program.code
         if code is None:
             stage[0] = COMPILING
-            code = _compile(program, stage)
+            code = _compile(program, source, stage)
         stage[0] = COMPILED
         stage.close()
     except BaseException:
         _write(2, traceback.format_exc().encode(errors="replace"))
         _exit(FAULT_EXIT)
-    if program.settings["mode"] == "functional":
+    if program.functional:
         _functional(program, code, arguments)
-    else:
-        _stdio(program, code)
+    _stdio(program, code)
 
 
-def _compile(program: Program, stage: Any) -> types.CodeType:
+def _compile(program: Program, source: bytes, stage: Any) -> types.CodeType:
     try:
-        return program.compile()
+        return program.compile(source)
     except BaseException:
         stage[0] = REFUSED
         _report()
@@ -84,22 +88,52 @@ def _compile(program: Program, stage: Any) -> types.CodeType:
     raise AssertionError
 
 
-def _arguments(data: bytes) -> list[Any]:
-    return [json.loads(line) for line in data.decode().split("\n") if line.strip()]
-
-
 def _stdio(program: Program, code: types.CodeType) -> None:
-    main = types.ModuleType("__main__")
-    main.__dict__.update(__file__=program.path, __builtins__=__builtins__)
-    sys.modules["__main__"] = main
-    sys.argv[:] = [program.path]
-    if program.settings["preamble"]:
-        main.__dict__.update(program.names, stdin=sys.stdin, stdout=sys.stdout, stderr=sys.stderr)
-        sys.setrecursionlimit(RECURSION_LIMIT)
+    in_memory = not program.settings["wait_for_threads"]
+    if in_memory:
+        _keep_streams_in_memory(program)
+    sys.setrecursionlimit(RECURSION_LIMIT if program.settings["preamble"] else 1000 + _depth())
+    status = 0
+    try:
+        exec(code, program.module.__dict__)
+    except BaseException:
+        status = _exit_code()
+    if in_memory:
+        _write_all(1, _written())
     else:
-        sys.setrecursionlimit(1000 + _depth())
-    status = _guarded(lambda: exec(code, main.__dict__))
-    _exit(_finish(main, status, program.settings) & 0xFF)
+        status = _finish(program, status)
+    _exit(status & 0xFF)
+
+
+def _functional(program: Program, code: types.CodeType, arguments: list[Any]) -> None:
+    names, name = program.module.__dict__, program.settings["fn_name"]
+    sys.setrecursionlimit(RECURSION_LIMIT)
+    status = 0
+    try:
+        exec(code, names)
+        holder = names.get("Solution")
+        function = names[name] if holder is None else getattr(holder(), name)
+        _write_all(_VALUE_FD, encode(function(*arguments)).encode())
+    except BaseException:
+        status = _exit_code()
+    _exit(status & 0xFF)
+
+
+def _keep_streams_in_memory(program: Program) -> None:
+    """As LiveCodeBench's judge does: what a thread prints after the main program's end is lost."""
+    with open(0, "rb", closefd=False) as stdin:
+        sys.stdin = io.TextIOWrapper(io.BytesIO(stdin.read()), encoding="utf-8")
+    sys.stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    if program.settings["preamble"]:
+        program.module.__dict__.update(stdin=sys.stdin, stdout=sys.stdout)
+
+
+def _written() -> bytes:
+    try:
+        sys.stdout.flush()
+        return bytes(sys.stdout.buffer.getvalue())  # type: ignore[attr-defined]
+    except BaseException:  # the program has put something else there, and printed to it
+        return b""
 
 
 def _functional(program: Program, code: types.CodeType, arguments: list[Any]) -> None:
@@ -116,11 +150,15 @@ def _functional(program: Program, code: types.CodeType, arguments: list[Any]) ->
         holder = module.__dict__.get("Solution")
         function = module.__dict__[name] if holder is None else getattr(holder(), name)
         text = encode(function(*arguments)).encode()
-        rest = memoryview(text)
-        while rest:
-            rest = rest[_write(_VALUE_FD, rest) :]
+        _write_all(_VALUE_FD, text)
 
     _exit(_guarded(call))
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[_write(fd, rest) :]
 
 
 def _depth() -> int:
@@ -131,20 +169,18 @@ def _depth() -> int:
     return depth + 1
 
 
-def _guarded(work: Callable[[], None]) -> int:
-    """The exit code that the interpreter would end with."""
-    try:
-        work()
-        return 0
-    except SystemExit as error:
+def _exit_code() -> int:
+    """The exit code that the interpreter would end with for the exception being handled."""
+    error = sys.exc_info()[1]
+    if isinstance(error, SystemExit):
         if error.code is None:
             return 0
         if isinstance(error.code, int):
             return error.code
         _say(f"{error.code}\n")
-    except MemoryError:
-        _write(2, b"MemoryError\n")  # first: printing more may fail
-    except BaseException:
+    elif isinstance(error, MemoryError):
+        _write(2, b"MemoryError\n")  # no more: printing the rest may fail
+    else:
         _report()
     return 1
 
@@ -166,23 +202,35 @@ def _say(text: str) -> None:
     _write(2, text.encode("utf-8", "backslashreplace"))
 
 
-def _finish(main: types.ModuleType, status: int, settings: dict[str, Any]) -> int:
+def _finish(program: Program, status: int) -> int:
     """What an interpreter does at its end, in its order.
 
     Every step touches memory that has to be copied for this process, so those that can have no effect are left out.
     """
-    if settings["wait_for_threads"]:
-        if settings["threads"]:
-            _quietly(threading._shutdown)  # type: ignore[attr-defined]
-        if atexit._ncallbacks() > settings["callbacks"]:  # type: ignore[attr-defined]
-            _quietly(atexit._run_exitfuncs)
+    if program.traits["threads"]:
+        _quietly(threading._shutdown)  # type: ignore[attr-defined]
+    if atexit._ncallbacks() > program.callbacks:  # type: ignore[attr-defined]
+        _quietly(atexit._run_exitfuncs)
     status = _flush() or status
-    if settings["wait_for_threads"] and settings["finalizes"]:
+    if program.traits["last_words"]:
         sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__
-        _quietly(lambda: _clear(main.__dict__))
+        _quietly(_flush_writers)
+        main = weakref.ref(program.module)
+        del sys.modules["__main__"], program.module
         _quietly(gc.collect)
+        if (kept := main()) is not None:
+            _quietly(lambda: _clear(kept.__dict__))
         status = _flush() or status
     return status
+
+
+def _flush_writers() -> None:
+    """Text before bytes: the collector may end the lower half of a file before the upper one has handed on its text."""
+    found = gc.get_objects()
+    for kind in (io.TextIOWrapper, io.BufferedWriter):
+        for writer in found:
+            if type(writer) is kind and not writer.closed:
+                writer.flush()
 
 
 def _clear(names: dict[str, Any]) -> None:
@@ -202,14 +250,15 @@ def _quietly(step: Callable[[], object]) -> None:
 
 def _flush() -> int:
     """120, as the interpreter says, when what was written can't be delivered."""
-    failed = 0
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            if stream is not None and not stream.closed:
-                stream.flush()
-        except BaseException:
-            failed = 120
-    return failed
+    stream = sys.stdout
+    try:
+        if stream is not None and not stream.closed:
+            stream.flush()
+        if sys.stderr is not sys.__stderr__:  # ours holds nothing back
+            sys.stderr.flush()
+    except BaseException:
+        return 120
+    return 0
 
 
 def warm_up() -> None:
@@ -221,5 +270,7 @@ def warm_up() -> None:
     site.sethelper()
     sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", errors="strict", closefd=False)
     sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", errors="strict", closefd=False)
-    sys.stderr = sys.__stderr__ = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
+    sys.stderr = sys.__stderr__ = io.TextIOWrapper(
+        io.FileIO(2, "w", closefd=False), encoding="utf-8", errors="backslashreplace", write_through=True
+    )
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a handler would let a test signal its parent

@@ -149,8 +149,7 @@ class NamespaceJail:
         _plain_limits()
         if not threads:
             self._leave_rights()
-        box = FileBox(folder, _BOX)
-        box.watch(_WORK)
+        box = FileBox(folder, _BOX, _WORK)
         if not threads:
             self._spawner.install()
         return box
@@ -226,10 +225,8 @@ class ContainerJail:
     def prepare(self, threads: bool) -> Box:
         del threads
         _plain_limits()
-        box = FileBox(os.open("/box", os.O_RDONLY | os.O_DIRECTORY), "/box", clean=self._clean)
         os.chdir("/work")
-        box.watch("/work")
-        return box
+        return FileBox(os.open("/box", os.O_RDONLY | os.O_DIRECTORY), "/box", "/work", self._clean)
 
     @property
     def _user(self) -> int:

@@ -1,9 +1,13 @@
-"""A submission's own process: for each test it forks a child, watches it, and tells the judge what it did."""
+"""A submission's own process: for each test it forks a child, watches it, and tells the judge what it did.
+
+After a fork, parent and child copy each page that one of them writes to; this loop is flat, and opens nothing, because
+that is what a trivial test's time goes into.
+"""
 
 from __future__ import annotations
 
-import atexit
 import contextlib
+import json
 import mmap
 import os
 import re
@@ -14,7 +18,6 @@ import time
 from typing import Any
 
 from . import child, frames, linux
-from .box import Box
 from .jail import Jail, lower_limit
 from .stream import Stream
 
@@ -26,118 +29,65 @@ EXITED, SIGNALLED, CPU_LIMIT, WALL_LIMIT, MEMORY_LIMIT, OUTPUT_LIMIT, COMPILE_ER
 
 _STDERR_KEPT = 4096
 _CHUNK = 1 << 20
+_PIPE_BYTES = 1 << 16
 _FIRST_LOOK_MS = 4
+_OOM_MB = 512
 _ADDRESS_SLACK_MB = 64
 """Address space that the warm interpreter itself takes, over what the program is allowed."""
 
-_OOM_MB = 512
-
-_MAY_START_THREADS = re.compile(
-    rb"thread|concurrent|asyncio|multiproc|ctypes|joblib|numpy|scipy|numba|pandas|cffi|nogil"
-)
-_HAS_LAST_WORDS = re.compile(rb"__del__|weakref|open|Buffer|TextIO|BytesIO|StringIO|finali[sz]e|eval|exec|import_")
-"""Programs whose objects may have something to do when they are let go of: a method of their own, unwritten output."""
-_WORTH_PRELOADING = ("numpy",)
+_TRAITS = {
+    "threads": re.compile(rb"thread|concurrent|asyncio|multiproc|ctypes|joblib|numpy|scipy|numba|pandas|cffi|nogil"),
+    "last_words": re.compile(rb"__del__|weakref|open|Buffer|TextIO|BytesIO|StringIO|finali[sz]e|eval|exec|import_"),
+    "random": re.compile(rb"random|shuffle|choice|sample|import_"),
+}
+_PRELOADED = ("numpy",)
 
 
-class Watched:
-    """One running test: its process, its pipes, what came out so far."""
+def traits(source: bytes) -> dict[str, bool]:
+    """What a program may do, by its words.
 
-    def __init__(self, pid: int, pipes: list[int], limits: dict[str, Any], started: float) -> None:
-        self.pid, self.started = pid, started
-        self.pidfd = os.pidfd_open(pid)
-        self.clock = (~pid << 3) | 2  # the process's CPU clock: clock_getcpuclockid(3)
-        self.texts = {fd: bytearray() for fd in pipes}
-        self.out, self.err, self.value = (*pipes, -1)[:3]
-        self.cpu_s, self.wall_s = float(limits["cpu_s"]), float(limits["wall_s"])
-        self.cap = int(limits["output_mb"]) << 20
-        self.reason = EXITED
-
-    def cpu(self) -> float:
-        try:
-            return time.clock_gettime(self.clock)
-        except OSError:
-            return 0.0
-
-    def watch(self, stream: Stream) -> None:
-        """Until the process has ended, by itself or by us."""
-        ended = select.poll()
-        ended.register(self.pidfd, select.POLLIN)
-        ended.register(stream.fd_in, 0)  # the judge's end: only its hanging up is of interest
-        # Most tests end within a moment; their output then waits in the pipes, and is read once.
-        if not self._ended(ended.poll(_FIRST_LOOK_MS), stream):
-            for fd in self.texts:
-                ended.register(fd, select.POLLIN)
-            while not self._ended(ended.poll(self._patience_ms()), stream):
-                self.read(ended)
-                self._check_limits()
-
-    def _ended(self, events: list[tuple[int, int]], stream: Stream) -> bool:
-        ready = [fd for fd, _ in events]
-        if stream.fd_in in ready:  # the judge is gone
-            self.kill()
-            os._exit(0)
-        return self.pidfd in ready or self.reason != EXITED
-
-    def _patience_ms(self) -> int:
-        left = self.wall_s - (time.monotonic() - self.started)
-        return max(1, int(1000 * min(left, max(self.cpu_s - self.cpu(), 0.002))) + 1)
-
-    def _check_limits(self) -> None:
-        if self.reason != EXITED:
-            return
-        if self.cpu() >= self.cpu_s:
-            self.end(CPU_LIMIT)
-        elif time.monotonic() - self.started >= self.wall_s:
-            self.end(WALL_LIMIT)
-
-    def end(self, reason: int) -> None:
-        self.reason = reason
-        self.kill()
-
-    def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
-
-    def read(self, poll: select.poll | None = None) -> None:
-        """Take what is in the pipes; past the limit of the output the test is over."""
-        for fd, text in self.texts.items():
-            try:
-                while data := os.read(fd, _CHUNK):
-                    text += data
-                    if fd == self.err:
-                        del text[:-_STDERR_KEPT]
-                    elif len(text) > self.cap:
-                        del text[self.cap :]
-                        self.end(OUTPUT_LIMIT)
-                        return
-                if poll is not None:  # closed by the program, which goes on
-                    with contextlib.suppress(KeyError):
-                        poll.unregister(fd)
-            except BlockingIOError:
-                continue
+    threads: it may start some. Others run under a filter that is installed once, and can start none.
+    last_words: its objects may have something to do when they are let go of (`__del__`, unwritten output).
+    random: it may draw random numbers.
+    """
+    return {name: words.search(source) is not None for name, words in _TRAITS.items()}
 
 
 class Submission:
     """The loop over the tests of one submission."""
 
     def __init__(self, jail: Jail, stream: Stream, opening: bytes, names: dict[str, Any]) -> None:
-        settings, source = frames.unpack_open(opening)
-        modules = [name for name in _WORTH_PRELOADING if name.encode() in source]
+        settings, self._source = frames.unpack_open(opening)
+        modules = [name for name in _PRELOADED if name.encode() in self._source]
         for name in modules:
             with contextlib.suppress(Exception):
                 __import__(name)
-        address_mb = int(settings["memory_mb"]) + _ADDRESS_SLACK_MB * (8 if modules else 1)
-        settings["threads"] = _MAY_START_THREADS.search(source) is not None
-        settings["finalizes"] = _HAS_LAST_WORDS.search(source) is not None
-        settings["callbacks"] = atexit._ncallbacks()  # type: ignore[attr-defined]
-        settings["seeds"] = b"random" in source or bool(settings["preamble"])
-        self._functional = settings["mode"] == "functional"
+        found = traits(self._source)
+        found["random"] |= bool(settings["preamble"]) or settings["mode"] == "functional"
         self._stream, self._jail = stream, jail
+        self._cpu_s, self._wall_s = float(settings["cpu_s"]), float(settings["wall_s"])
+        self._cap, self._memory_mb = int(settings["output_mb"]) << 20, int(settings["memory_mb"])
         self._stage = mmap.mmap(-1, mmap.PAGESIZE)
-        self._box: Box = jail.prepare(settings["threads"])
-        lower_limit(resource.RLIMIT_AS, address_mb << 20)  # inherited by every test
-        self._program = child.Program(settings, source, self._box.source(source), names)
+        self._box = jail.prepare(found["threads"])
+        self._program = child.Program(settings, found, self._box.source(self._source), names)
+        self._functional = self._program.functional
+        self._result = self._value_pipe() if self._functional else self._box.out
+        self._pipes = select.poll()
+        self._pipes.register(self._result, select.POLLIN)
+        self._pipes.register(self._box.err, select.POLLIN)
+        slack = _ADDRESS_SLACK_MB * (8 if modules else 1)
+        lower_limit(resource.RLIMIT_AS, (self._memory_mb + slack) << 20)  # inherited by every test
+
+    def _value_pipe(self) -> int:
+        """Descriptor 3 for the value; what a function prints goes nowhere."""
+        read_end, write_end = os.pipe()
+        os.dup2(write_end, 3)
+        os.close(write_end)
+        os.set_blocking(read_end, False)
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.close(nowhere)
+        return read_end
 
     def serve(self) -> int:
         """Run tests until the judge closes the submission; the exit code of this process."""
@@ -145,69 +95,102 @@ class Submission:
             kind, payload = self._stream.read_frame()
             if kind != frames.TEST:
                 return 0
-            self._stream.write(frames.frame(frames.RESULT, self._test(payload)))
+            self._stream.write(self._test(payload))
             if not self._box.settle():
                 return RENEW_EXIT
 
     def _test(self, data: bytes) -> bytes:
-        started = time.monotonic()
-        out, err = self._output()
-        value = os.pipe() if self._functional else None
-        ours, theirs = [out[0], err[0]], [out[1], err[1]]
-        if value is not None:
-            os.set_blocking(value[0], False)
-            ours.append(value[0])
-            theirs.append(value[1])
-        files = [self._box.input(b"" if self._functional else data), *theirs]
+        arguments = [json.loads(line) for line in data.decode().split("\n") if line.strip()] if self._functional else []
+        self._box.feed(b"" if self._functional else data)
         self._stage[0] = child.SETTING_UP
+        started = time.monotonic()
         pid = linux.fork()
         if pid == 0:
-            child.run(self._program, self._jail, self._stage, data, (*files, -1)[:4])
-        for fd in files:
-            os.close(fd)
-        watched = Watched(pid, ours, self._program.settings, started)
-        try:
-            watched.watch(self._stream)
-            watched.read()
-            return self._result(watched)
-        finally:
-            for fd in (*ours, watched.pidfd):
-                os.close(fd)
-
-    def _output(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        if not self._functional:
-            return self._box.pipe("stdout"), self._box.pipe("stderr")
-        nowhere = os.open("/dev/null", os.O_RDONLY | os.O_NONBLOCK)
-        return (nowhere, os.open("/dev/null", os.O_WRONLY)), self._box.pipe("stderr")
-
-    def _result(self, test: Watched) -> bytes:
-        _, state, usage = os.wait4(test.pid, 0)
-        wall = time.monotonic() - test.started
-        code, number = os.waitstatus_to_exitcode(state), -1
-        if code < 0:
-            code, number = -1, -code
-        out, err = bytes(test.texts[test.out]), bytes(test.texts[test.err])
-        value = bytes(test.texts[test.value]) if test.value >= 0 else b""
-        peak_mb = usage.ru_maxrss / 1024
-        status = self._status(test.reason, code, number, err, peak_mb)
+            child.run(self._program, self._jail, self._stage, self._source, arguments)
+        pidfd = os.pidfd_open(pid)
+        poll = select.poll()
+        poll.register(pidfd, select.POLLIN)
+        poll.register(self._stream.fd_in, 0)  # the judge's end: only its hanging up is of interest
+        out, err, reason = bytearray(), bytearray(), EXITED
+        # Most tests end within a moment; their output then waits in the pipes, and is read once.
+        if [fd for fd, _ in poll.poll(_FIRST_LOOK_MS)] != [pidfd]:
+            reason = self._watch(pid, pidfd, poll, started, (out, err))
+        _, state, usage = os.wait4(pid, 0)
+        wall = time.monotonic() - started
+        os.close(pidfd)
+        if not self._drain(out, err) and reason == EXITED:
+            reason = OUTPUT_LIMIT
+        if reason == OUTPUT_LIMIT:
+            del out[_PIPE_BYTES:]
+        code = os.waitstatus_to_exitcode(state)
+        status = self._status(reason, code, err, usage.ru_maxrss / 1024)
+        texts = (b"", bytes(err), bytes(out)) if self._functional else (bytes(out), bytes(err), b"")
         times = (usage.ru_utime + usage.ru_stime, wall)
-        return frames.pack_result(status, code, number, times, peak_mb, (out, err, value))
+        exit_code, number = (code, -1) if code >= 0 else (-1, -code)
+        result = frames.pack_result(status, exit_code, number, times, usage.ru_maxrss / 1024, texts)
+        return frames.frame(frames.RESULT, result)
 
-    def _status(self, reason: int, code: int, number: int, err: bytes, peak_mb: float) -> int:
+    def _watch(
+        self, pid: int, pidfd: int, poll: select.poll, started: float, texts: tuple[bytearray, bytearray]
+    ) -> int:
+        """Until a longer test has ended, by itself or by us; why it ended."""
+        clock = (~pid << 3) | 2  # the process's CPU clock: clock_getcpuclockid(3)
+        poll.register(self._result, select.POLLIN)
+        poll.register(self._box.err, select.POLLIN)
+        reason = EXITED
+        while reason == EXITED:
+            now = time.monotonic()
+            used = time.clock_gettime(clock)
+            if used >= self._cpu_s:
+                reason = CPU_LIMIT
+            elif now - started >= self._wall_s:
+                reason = WALL_LIMIT
+            else:
+                patience = min(self._wall_s - (now - started), max(self._cpu_s - used, 0.002))
+                ready = [fd for fd, _ in poll.poll(int(1000 * patience) + 1)]
+                if self._stream.fd_in in ready:  # the judge is gone
+                    os.kill(pid, signal.SIGKILL)
+                    os._exit(0)
+                if pidfd in ready:
+                    return EXITED
+                if not self._read(*texts):
+                    reason = OUTPUT_LIMIT
+        os.kill(pid, signal.SIGKILL)
+        return reason
+
+    def _read(self, out: bytearray, err: bytearray) -> bool:
+        """Take what is in the pipes now; False when there is more output than allowed (its beginning is kept)."""
+        for fd, _ in self._pipes.poll(0):
+            data = os.read(fd, _CHUNK)
+            if fd != self._result:
+                err += data
+                del err[:-_STDERR_KEPT]
+            elif len(out) <= self._cap:
+                out += data
+        return len(out) <= self._cap
+
+    def _drain(self, out: bytearray, err: bytearray) -> bool:
+        """After a test's end: leave nothing of it in the pipes."""
+        within = True
+        while self._pipes.poll(0):
+            within = self._read(out, err) and within
+        return within
+
+    def _status(self, reason: int, code: int, err: bytearray, peak_mb: float) -> int:
         stage = self._stage[0]
         if reason != EXITED:
             return reason
-        if stage == child.REFUSED or (stage == child.COMPILING and number > 0):
+        if stage == child.REFUSED or (stage == child.COMPILING and code < 0):
             return COMPILE_ERROR
-        if stage == child.SETTING_UP:
+        if stage != child.COMPILED:
             raise RuntimeError(f"a test could not be started: {err.decode(errors='replace')}")
-        if stage == child.COMPILED and self._program.code is None:
+        if self._program.code is None:
             # It has compiled in a test's own process, so it can be compiled here, for all tests to come.
-            self._program.code = self._program.compile()
+            self._program.code = self._program.compile(self._source)
         if code == 1 and err.rstrip().rsplit(b"\n", 1)[-1].startswith(b"MemoryError"):
             return MEMORY_LIMIT
-        if number > 0:
+        if code < 0:
             # The kernel kills whom it finds when the machine's memory is used up.
-            enough = _OOM_MB if number == signal.SIGKILL else 0.9 * self._program.settings["memory_mb"]
+            enough = _OOM_MB if code == -signal.SIGKILL else 0.9 * self._memory_mb
             return MEMORY_LIMIT if peak_mb >= enough else SIGNALLED
         return EXITED
