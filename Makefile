@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # Before torch is imported: spinning OpenMP threads cost 10x where several processes share few cores.
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: demo test check check-static bench mutants seeds real-model install
+.PHONY: demo test check check-static bench mutants seeds real-model install sandbox
 
 demo: install
 	$(BIN)/python recipes/puzzles/demo.py --seed $(SEED)
@@ -36,11 +36,16 @@ seeds: install
 
 install: $(STAMP)
 
+# The packages that submitted programs may import; and the Docker image, where an engine answers.
+sandbox: install
+	$(BIN)/klearbench doctor --fix
+
 # torch first and by its exact version, so that no other package pulls in another build of it.
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml klearbench/sandbox/solutions.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet "torch==2.13.0"
 	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	$(BIN)/python -m klearbench.sandbox.environment
 	touch $(STAMP)
 
 # A real small model (a package of 238 MB) on AIME 2024; DATA names the folder of benchmark files.

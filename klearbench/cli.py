@@ -27,6 +27,11 @@ class Finite(click.FloatRange):
 
 _CONFIDENCE = "1 - the share of false alarms."
 _JUDGES = click.Choice(["strict", "math-verify"])
+_MATH_JUDGES = click.Choice(["strict", "math-verify", "both"])
+_MODES = click.Choice(["strict", "compat", "both"])
+_SANDBOXES = click.Choice(["local", "docker"])
+_SANDBOXES = click.Choice(["local", "docker"])
+_MODES = click.Choice(["strict", "compat"])
 _FOLDER = click.Path(path_type=Path)
 
 
@@ -58,16 +63,21 @@ def suites(data_dir: Path | None) -> None:
 
 @cli.command()
 @click.option("--data-dir", type=_FOLDER, help="Where benchmark files lie (default: KLEARBENCH_DATA).")
-def doctor(data_dir: Path | None) -> None:
+@click.option("--fix", is_flag=True, help="First make what is missing of the sandboxes.")
+def doctor(data_dir: Path | None, fix: bool) -> None:
     """Say what works on this machine, with a remedy for what does not.
+
+    --fix installs the packages that submissions may import, and builds the Docker image where an engine answers.
 
     \b
     Example:
       klearbench doctor --data-dir ~/benchmarks
     """
-    from klearbench.doctor import doctor_lines
+    from klearbench import doctor as checks
 
-    for line in doctor_lines(data_dir):
+    if fix:
+        checks.fix(lambda line: click.echo(line, err=True))
+    for line in checks.doctor_lines(data_dir):
         click.echo(line)
 
 
@@ -87,6 +97,9 @@ def doctor(data_dir: Path | None) -> None:
 @click.option("--batch-size", type=click.IntRange(1), help="Sequences an engine call.")
 @click.option("--dtype", help="auto, float32, bfloat16 or float16 (hf).")
 @click.option("--math-judge", default="strict", show_default=True, type=_JUDGES, help="Ours, or math-verify's word.")
+@click.option("--sandbox", default="local", show_default=True, type=_SANDBOXES, help="Where programs run.")
+@click.option("--mode", default="strict", show_default=True, type=_MODES, help="Rules for programs, ours or LCB's.")
+@click.option("--first-failure", is_flag=True, help="Stop a program's tests at the first that fails.")
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Judge processes.")
 @click.option("--data-dir", type=_FOLDER, help="Where benchmark files lie (default: KLEARBENCH_DATA).")
 @click.option("--allow-partial", is_flag=True, help="Accept a run with judge errors or missing samples.")
@@ -117,6 +130,9 @@ def eval_command(suite_names: tuple[str, ...], out: Path | None, data_dir: Path 
         sampling=Sampling(flags["temperature"], flags["top_p"], flags["top_k"], flags["max_tokens"]),
         math_judge=flags["math_judge"],
         judge_workers=flags["workers"],
+        sandbox=flags["sandbox"],
+        code_mode=flags["mode"],
+        first_failure=flags["first_failure"],
         allow_partial=flags["allow_partial"],
     )
     folder = out or Path("runs") / _run_name(flags["model"] or flags["engine_name"], [s.name for s in loaded])
@@ -135,22 +151,23 @@ def _run_name(model: str, suite_names: list[str]) -> str:
 
 @cli.command()
 @click.argument("completions", type=_FOLDER)
-@click.option("--problems", type=_FOLDER, required=True, help="JSONL: id, kind, answer, rule.")
+@click.option("--problems", type=_FOLDER, required=True, help="JSONL: id, kind, and the answer or the tests.")
+@click.option("--sandbox", default="local", show_default=True, type=_SANDBOXES, help="Where programs run.")
+@click.option("--mode", default="strict", show_default=True, type=_MODES, help="Programs: our rules, LiveCodeBench's.")
 @click.option(
-    "--math-judge",
-    default="strict",
-    show_default=True,
-    type=click.Choice(["strict", "math-verify", "both"]),
-    help="Ours, math-verify's word, or ours with each difference listed.",
+    "--math-judge", default="strict", show_default=True, type=_MATH_JUDGES, help="Ours, or math-verify's word."
 )
-@click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Judge processes.")
+@click.option("--first-failure", is_flag=True, help="Stop at a program's first failing test.")
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Judge processes, or slots.")
 @click.option("-o", "--out", type=_FOLDER, required=True, help="Verdicts (JSONL).")
-def judge(completions: Path, problems: Path, math_judge: str, workers: int, out: Path) -> None:
-    """Judge recorded completions. The same command resumes.
+def judge(completions: Path, problems: Path, out: Path, **options: Any) -> None:
+    """Judge recorded completions, math and code. The same command resumes.
+
+    'both' takes our verdicts and lists each difference in OUT.differences.jsonl.
 
     \b
     Example:
-      klearbench judge completions.jsonl --problems problems.jsonl -o verdicts.jsonl
+      klearbench judge completions.jsonl --problems problems.jsonl --workers 2 -o verdicts.jsonl
     """
     from klearbench.judging.command import run_judge
 
@@ -162,7 +179,7 @@ def judge(completions: Path, problems: Path, math_judge: str, workers: int, out:
                 bars.append(stack.enter_context(Progress("judge", total, unit="rows")))
             bars[0].advance(done - bars[0].done)
 
-        summary = run_judge(completions, problems, out, math_judge=math_judge, workers=workers, progress=progress)
+        summary = run_judge(completions, problems, out, progress=progress, **options)
     click.echo(summary)
 
 

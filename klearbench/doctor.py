@@ -6,14 +6,18 @@ import importlib.util
 import os
 import platform
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 
 from klearbench import __version__
+from klearbench.errors import UsageError
+from klearbench.sandbox.base import SandboxUnavailable
 from klearbench.suites.lookup import data_dir_or_env
 from klearbench.suites.registry import SUITES
 
+FIX = "klearbench doctor --fix"
+_USERNS = "user namespaces, as sysctl user.max_user_namespaces=10000 allows them, or --sandbox docker"
 _EXTRAS = {
     "hf": ("torch", "transformers"),
     "train": ("deepspeed", "datasets", "tensorboard"),
@@ -47,7 +51,8 @@ def doctor_lines(data_dir: Path | None) -> Iterator[str]:
     yield from _package_lines()
     yield _device_line()
     yield f"math judge: ok (math-verify {metadata.version('math-verify')} in killable worker processes)"
-    yield "code judge: not in this version; suites with programs are refused"
+    yield _local_line()
+    yield _environment_line()
     yield _docker_line()
     folder = data_dir_or_env(data_dir)
     absent = [i.name for i in SUITES.values() if i.file and not (folder and (folder / i.file).is_file())]
@@ -92,17 +97,70 @@ def _device_line() -> str:
     return f"devices: CPU only, {torch.get_num_threads()} threads (training and evaluation work, slowly)"
 
 
-def _docker_line() -> str:
-    if shutil.which("docker") is None:
-        return "docker: no client (remedy: install Docker or podman)"
-    if importlib.util.find_spec("docker") is None:
-        return "docker: client only; the Python package is missing (remedy: pip install 'klearbench[docker]')"
-    import docker
+def _local_line() -> str:
+    from klearbench.sandbox.local import TIERS, probe
+
+    tier, reason = probe()
+    if tier == TIERS[0]:
+        return f"code judge: ok, local sandbox by {tier}"
+    return (
+        f"code judge: {f'local sandbox by {tier} only' if tier else 'no local sandbox'} ({reason}; remedy: {_USERNS})"
+    )
+
+
+def _environment_line() -> str:
+    from klearbench.sandbox.environment import find_environment
 
     try:
-        engine = docker.from_env(timeout=5)
+        folder = find_environment()
+    except UsageError as error:
+        return f"packages of submissions: {error}"
+    if folder is None:
+        return f"packages of submissions: absent, local programs can't import numpy (remedy: {FIX})"
+    return f"packages of submissions: ok ({folder})"
+
+
+def _docker_line() -> str:
+    if importlib.util.find_spec("docker") is None:
+        if shutil.which("docker") is None:
+            return "docker: no client (remedy: install Docker or podman)"
+        return "docker: client only; the Python package is missing (remedy: pip install 'klearbench[docker]')"
+    from klearbench.sandbox.image import DEFAULT_IMAGE, connect, image_problem
+
+    try:
+        engine = connect(timeout_s=5)
+    except SandboxUnavailable as error:
+        if shutil.which("docker") is None:
+            return "docker: no client (remedy: install Docker or podman)"
+        return f"docker: {error}"
+    try:
         version = engine.version()["Version"]
+        return f"docker: engine {version}, {image_problem(engine) or f'ok (image {DEFAULT_IMAGE})'}"
+    finally:
         engine.close()
-    except docker.errors.DockerException:
-        return "docker: no engine answers (remedy: start dockerd, or set DOCKER_HOST)"
-    return f"docker: ok (engine {version})"
+
+
+def fix(say: Callable[[str], None]) -> None:
+    """Make what can be made: the packages that submissions may import, and, where an engine answers, our image.
+
+    Raises:
+        SandboxUnavailable: one of them could not be made, and why.
+    """
+    from klearbench.sandbox.environment import ensure_environment
+    from klearbench.sandbox.image import DEFAULT_IMAGE, build_image, connect, image_problem
+
+    ensure_environment(say)
+    if importlib.util.find_spec("docker") is None:
+        return
+    try:
+        engine = connect(timeout_s=5)
+    except SandboxUnavailable:
+        return  # Docker is an option; the lines that follow say what is missing
+    engine.close()
+    engine = connect()
+    try:
+        if image_problem(engine):
+            say(f"building the image {DEFAULT_IMAGE}")
+            build_image(engine)
+    finally:
+        engine.close()

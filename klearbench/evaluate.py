@@ -16,19 +16,23 @@ from typing import Any
 from klearbench.engines.base import Engine, Request, Sampling, as_sample, sample_seed
 from klearbench.errors import DataError, IncompleteError, UsageError
 from klearbench.faults import fault
-from klearbench.judging.judge import MathJudge, check_golds
 from klearbench.progress import Progress
 from klearbench.reports.html import write_report
 from klearbench.run import Lock, Run, read_manifest
+from klearbench.sandbox.base import Sandbox
 from klearbench.scoring.metrics import SuiteScore, score_suite
 from klearbench.store import JsonlWriter, dumps, read_records, write_atomic
 from klearbench.suites.base import Suite
+from klearbench.suites.references import Judge, JudgeOptions, OpenJudges, open_judges
 from klearbench.types import FinishReason, Problem, Sample, Status, Verdict, to_row
 
 
 @dataclass(frozen=True, slots=True)
 class EvalOptions:
-    """What is asked of a run. `limit` keeps the first problems of each suite (None: all); `samples` is k of avg@k."""
+    """What is asked of a run. `limit` keeps the first problems of each suite (None: all); `samples` is k of avg@k.
+
+    `sandbox`, `code_mode` and `first_failure` say how programs are judged; see JudgeOptions.
+    """
 
     samples: int = 1
     limit: int | None = None
@@ -37,7 +41,14 @@ class EvalOptions:
     prompt: str = "ours"
     math_judge: str = "strict"
     judge_workers: int = 1
+    sandbox: str | Sandbox = "local"
+    code_mode: str = "strict"
+    first_failure: bool = False
     allow_partial: bool = False
+
+    @property
+    def judging(self) -> JudgeOptions:
+        return JudgeOptions(self.math_judge, self.sandbox, self.code_mode, self.first_failure, self.judge_workers)
 
 
 Planned = tuple[Problem, int]
@@ -61,14 +72,13 @@ def evaluate(
 
     Raises:
         UsageError: two suites of one name.
+        DataError: a reference that can't be judged.
         RunConflict: the folder holds a run of another configuration.
         IncompleteError: judge errors or missing samples, unless `allow_partial`; everything finished is kept.
     """
     _refuse_namesakes(suites)
     suites = [replace(s, problems=s.problems[: options.limit]) for s in suites]
-    with MathJudge(mode=options.math_judge, workers=options.judge_workers) as judge:
-        for suite in suites:
-            check_golds((suite.answers[p.id] for p in suite.problems), judge)
+    with open_judges((s.answers[p.id] for s in suites for p in s.problems), options.judging) as judge:
         inputs = {f"suite:{s.name}": s.content_hash for s in suites}
         config = _config(suites, engine, options, judge)
         remarks = {**(about or {}), "problems": {s.name: [p.id for p in s.problems] for s in suites}}
@@ -89,8 +99,8 @@ def _refuse_namesakes(suites: Sequence[Suite]) -> None:
             )
 
 
-def _config(suites: Sequence[Suite], engine: Engine, options: EvalOptions, judge: MathJudge) -> dict[str, Any]:
-    return {
+def _config(suites: Sequence[Suite], engine: Engine, options: EvalOptions, judge: OpenJudges) -> dict[str, Any]:
+    config = {
         "command": "eval",
         "suites": [suite.name for suite in suites],
         "samples": options.samples,
@@ -99,8 +109,9 @@ def _config(suites: Sequence[Suite], engine: Engine, options: EvalOptions, judge
         "sampling": asdict(options.sampling),
         "prompt": options.prompt,
         "engine": dict(engine.identity()),
-        "judge": dict(judge.identity()),
+        "judge": dict(judge.math),
     }
+    return config if judge.code is None else {**config, "code_judge": dict(judge.code)}
 
 
 def plan_batches(suite: Suite, samples: int, size: int) -> Iterator[list[Planned]]:
@@ -110,7 +121,7 @@ def plan_batches(suite: Suite, samples: int, size: int) -> Iterator[list[Planned
             yield [(problem, index) for problem in suite.problems[start : start + size]]
 
 
-def _sample_and_judge(run: Run, suite: Suite, engine: Engine, options: EvalOptions, judge: MathJudge) -> None:
+def _sample_and_judge(run: Run, suite: Suite, engine: Engine, options: EvalOptions, judge: Judge) -> None:
     samples = [s for s in read_records(run.path / "samples.jsonl", Sample) if s.suite == suite.name]
     judged = {verdict.key for verdict in read_records(run.path / "verdicts.jsonl", Verdict)}
     have = {sample.key for sample in samples}
@@ -156,7 +167,7 @@ def _generate(suite: str, batch: Sequence[Planned], engine: Engine, options: Eva
     return [as_sample(suite, request, generation) for request, generation in zip(requests, made, strict=True)]
 
 
-def _judge(samples: Sequence[Sample], suite: Suite, judge: MathJudge, log: JsonlWriter) -> None:
+def _judge(samples: Sequence[Sample], suite: Suite, judge: Judge, log: JsonlWriter) -> None:
     made = [sample for sample in samples if sample.finish_reason is not FinishReason.error]
     verdicts = judge.judge([(sample, suite.answers[sample.problem_id]) for sample in made])
     log.append(*map(to_row, verdicts))

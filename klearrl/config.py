@@ -138,6 +138,12 @@ class RlStage(StageBase):
     """Longest completion."""
     rollout_batch_size: PositiveInt = 64
     """Sequences an engine call on one rank."""
+    reward: Literal["soft", "hard"] = "soft"
+    """What a program earns that passes some of its tests: soft, their share; hard, nothing. Math is right or wrong."""
+    sandbox: Literal["local", "docker"] = "local"
+    """Where programs run (code data)."""
+    judge_workers: PositiveInt = 1
+    """Judge processes, and sandbox slots, of one rank."""
     advantage: Literal["grpo", "dr_grpo"] = "grpo"
     """grpo divides by the group's standard deviation, dr_grpo does not."""
     mask_truncated: bool = False
@@ -163,6 +169,9 @@ class EvaluationConfig(Section):
     top_p: Annotated[float, Field(gt=0, le=1)] = 0.95
     max_tokens: PositiveInt = 32768
     batch_size: PositiveInt = 64
+    sandbox: Literal["local", "docker"] = "local"
+    """Where programs run (code suites)."""
+    judge_workers: PositiveInt = 1
     data_dir: Path | None = None
 
 

@@ -82,6 +82,8 @@ def evaluate_checkpoint(context: Context, stage: StageBase, step: int, trainer: 
             limit=plan.limit,
             seed=context.recipe.seed,
             sampling=Sampling(plan.temperature, plan.top_p, 0, plan.max_tokens),
+            sandbox=plan.sandbox,
+            judge_workers=plan.judge_workers,
         )
         about = {"run": str(context.path), "stage": stage.name, "step": step}
         for score in evaluate(context.eval_path(stage, step), context.suites, engine, options, about):

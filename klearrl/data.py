@@ -1,19 +1,21 @@
-"""Rows to tokens: SFT examples with a loss mask, RL prompts and their answers, and the order in which both are read."""
+"""Rows to tokens: SFT examples with a loss mask, RL prompts and their references, and the order of reading both."""
 
 from __future__ import annotations
 
+import json
 import logging
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from klearbench.engines.hf import render_chat
-from klearbench.errors import ConfigError, DataError
+from klearbench.errors import ConfigError, DataError, unknown_name
 from klearbench.store import content_hash
-from klearbench.types import Answer, Message
+from klearbench.suites.coderows import read_code_row
+from klearbench.types import Answer, CodeTests, Message, Reference
 from klearrl.config import DataConfig
 
 
@@ -105,31 +107,54 @@ def tokenize_sft(rows: Iterable[dict[str, Any]], tokenizer: Any, max_length: int
     return examples, too_long
 
 
-def split_rl_rows(rows: Iterable[dict[str, Any]]) -> tuple[list[RlPrompt], dict[str, Answer]]:
-    """Prompts on one side, answers by prompt id on the other.
+def split_rl_rows(rows: Iterable[dict[str, Any]]) -> tuple[list[RlPrompt], dict[str, Reference]]:
+    """Prompts on one side, references by prompt id on the other: an answer (math), or tests (code).
 
     Raises:
-        DataError: a row lacks `prompt`, `answer` or a math `kind`, or an id stands twice.
+        DataError: a row lacks `prompt`, `answer` (math) or `tests` (code), has tests that can't be judged or another
+            `kind`, or an id stands twice.
     """
     prompts: list[RlPrompt] = []
-    answers: dict[str, Answer] = {}
+    references: dict[str, Reference] = {}
     for number, row in enumerate(rows, start=1):
-        if not row.get("prompt") or row.get("answer") is None:
-            raise DataError("RL data", "needs `prompt` (chat messages) and `answer`", number)
-        if row.get("kind", "math") != "math":
-            raise DataError("RL data", f"kind is {row['kind']!r}; this version judges kind 'math'", number)
+        if not row.get("prompt"):
+            raise DataError("RL data", "needs `prompt` (chat messages)", number)
+        kind = str(row.get("kind") or "math")
+        if kind not in _REFERENCES:
+            raise DataError("RL data", unknown_name("kind", kind, _REFERENCES), number)
         key = str(row.get("id", number))
-        if key in answers:
+        if key in references:
             raise DataError("RL data", f"id {key!r} stands twice", number)
         prompts.append(RlPrompt(key, tuple(dict(m) for m in row["prompt"])))
-        answers[key] = Answer(key, str(row["answer"]), row.get("rule") or "expression")
+        references[key] = _REFERENCES[kind](key, row, number)
     if not prompts:
         raise DataError("RL data", "holds no row")
-    return prompts, answers
+    return prompts, references
+
+
+def _answer(key: str, row: dict[str, Any], number: int) -> Answer:
+    if row.get("answer") is None:
+        raise DataError("RL data", "a row of kind 'math' needs `answer`", number)
+    return Answer(key, str(row["answer"]), row.get("rule") or "expression")
+
+
+def _tests(key: str, row: dict[str, Any], number: int) -> CodeTests:
+    """The tests of a row: `tests` is the JSON object that curation writes, or that object itself."""
+    tests = row.get("tests")
+    try:
+        tests = json.loads(tests) if isinstance(tests, str) else tests
+    except ValueError as error:
+        raise DataError("RL data", f"`tests` is not valid JSON ({error})", number) from None
+    if not isinstance(tests, dict):
+        raise DataError("RL data", "a row of kind 'code' needs `tests` (a JSON object)", number)
+    return read_code_row("RL data", number, {**tests, "id": key})
+
+
+_REFERENCES: dict[str, Callable[[str, dict[str, Any], int], Reference]] = {"math": _answer, "code": _tests}
 
 
 SFT_COLUMNS = ("messages",)
-RL_COLUMNS = ("id", "prompt", "kind", "answer", "rule")
+RL_COLUMNS = ("id", "prompt", "kind", "answer", "rule", "tests")
 
 
 class Order:

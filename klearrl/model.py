@@ -25,12 +25,13 @@ _TEMPLATE = (
 
 
 def word_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """A tokenizer of whole words (split at white space) over all words of `texts`, sorted: the same texts in any order
-    give the same tokenizer. Text whose words are joined by single spaces survives encoding and decoding."""
-    words = sorted({word for text in texts for word in text.split()} | {"user", "assistant", "system"})
+    """A tokenizer of whole words (split at spaces) over all words of `texts`, sorted: the same texts in any order give
+    the same tokenizer. Text whose words are joined by single spaces survives encoding and decoding; a line break is
+    part of a word, so that programs survive it too."""
+    words = sorted({word for text in texts for word in text.split(" ") if word} | {"user", "assistant", "system"})
     vocabulary = {word: i for i, word in enumerate([*_SPECIAL, *(w for w in words if w not in _SPECIAL)])}
     core = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    core.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    core.pre_tokenizer = pre_tokenizers.Split(" ", "removed")
     return PreTrainedTokenizerFast(
         tokenizer_object=core, pad_token="<pad>", eos_token="<|im_end|>", unk_token="<unk>", chat_template=_TEMPLATE
     )

@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from klearbench.errors import IncompleteError
-from klearbench.judging.judge import MathJudge, check_golds
 from klearbench.progress import Progress
+from klearbench.suites.references import JudgeOptions, open_judges
 from klearbench.types import FinishReason
 from klearrl import distributed
 from klearrl.advantages import group_advantages
@@ -37,7 +37,7 @@ def run_rl(stage: RlStage, context: Context, trainer: Trainer, tokenizer: Any) -
     """Train to `stage.steps` rollout batches, from the newest checkpoint if there is one; bit for bit the same weights
     whether interrupted or not, since rollouts that were already sampled lie on disk and are used again."""
     recipe = context.recipe
-    prompts, answers = split_rl_rows(load_rows(recipe.dataset_path(stage), stage.data, RL_COLUMNS))
+    prompts, references = split_rl_rows(load_rows(recipe.dataset_path(stage), stage.data, RL_COLUMNS))
     checkpoints = context.checkpoints(stage)
     start, cursor = checkpoints.last() or 0, 0
     if start:
@@ -46,10 +46,13 @@ def run_rl(stage: RlStage, context: Context, trainer: Trainer, tokenizer: Any) -
     evaluate_if_due(context, stage, start, trainer, tokenizer)
     context.say(_arithmetic(stage, len(prompts)))
 
-    with MathJudge() as judge, Progress(stage.name, stage.steps, start, "rollout batches") as progress:
-        check_golds(answers.values(), judge)
+    judging = JudgeOptions(sandbox=stage.sandbox, workers=stage.judge_workers)
+    with (
+        open_judges(references.values(), judging) as judge,
+        Progress(stage.name, stage.steps, start, "rollout batches") as progress,
+    ):
         order = Order(len(prompts), recipe.seed, stage.name)
-        source = Source(prompts, answers, order, judge, tokenizer, recipe.seed, context.log)
+        source = Source(prompts, references, order, judge, tokenizer, recipe.seed, context.log)
         for step in range(start, stage.steps):
             began = time.perf_counter()
             batch = _rollouts(stage, context, source, trainer, step, cursor)

@@ -20,7 +20,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("DS_ACCELERATOR", "cpu")
 
-pytest_plugins = ["pytester"]
+pytest_plugins = ["pytester", "dockerd"]
 
 ROOT = Path(__file__).resolve().parents[1]
 REQUIRED_IN_CI = ("docker", "vllm", "browser", "shared")

@@ -17,7 +17,7 @@ from klearbench.engines.replay import ReplayEngine
 from klearbench.evaluate import EvalOptions, evaluate, rescore
 from klearbench.judging.judge import MathJudge
 from klearbench.reports.html import write_report
-from klearbench.suites.files import load_math_file
+from klearbench.suites.files import load_problem_file
 from klearbench.types import FinishReason
 
 FIRST = 918273645546372819
@@ -38,7 +38,7 @@ def rows() -> list[dict]:
 
 @pytest.fixture
 def suite(tmp_path):
-    return load_math_file(write_jsonl(tmp_path / "secrets.jsonl", rows()), "secrets")
+    return load_problem_file(write_jsonl(tmp_path / "secrets.jsonl", rows()), "secrets")
 
 
 @pytest.fixture

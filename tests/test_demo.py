@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+PROGRAMS = r"^  (teacher|SFT|GPPO) +([0-9.]+) % +([0-9.]+) %$"
+"""A line of the demo's second table: tests passed, programs right."""
 
 
 @pytest.mark.slow
@@ -27,6 +29,10 @@ def test_the_demo_sharpens_what_sft_taught_and_the_gate_agrees(tmp_path: Path) -
     assert 35 <= float(rows["SFT"]) <= 60
     assert float(rows["GPPO"]) >= 90
     assert "it picks among behaviours that\nSFT taught" in done.stdout
+    code = {name: (float(share), float(right)) for name, share, right in re.findall(PROGRAMS, done.stdout, re.M)}
+    assert list(code) == ["teacher", "SFT", "GPPO"]
+    assert all(share > right for share, right in list(code.values())[:2]), "wrong programs earn a part"
+    assert code["GPPO"][0] >= code["SFT"][0] + 15 and code["GPPO"][1] >= code["SFT"][1] + 25
     assert re.search(r"puzzles avg@8: .* ok \(", done.stdout) and re.search(r": regressed \(", done.stdout)
     assert "/300 steps" in done.stderr and "/50 rollout batches" in done.stderr  # progress
     assert {p.name for p in (out / "train" / "model").iterdir()} >= {

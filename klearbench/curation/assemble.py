@@ -57,7 +57,7 @@ def write_files(material: Material, folder: Path) -> dict[str, Any]:
     """Write all Parquet files below a folder.
 
     Returns:
-        the counts: {"problems": .., "responses": .., "pass_rates": .., "outputs": ..}, as the card shows them.
+        the counts: {"problems", "kinds", "responses", "pass_rates", "outputs"}, as the card shows them.
     """
     recipe = material.recipe
     outputs = {o.name: _write_output(o, ROWS[o.name](material, o), recipe, folder) for o in recipe.outputs}
@@ -65,6 +65,7 @@ def write_files(material: Material, folder: Path) -> dict[str, Any]:
     rates = Counter(judged.pass_rate(number) for number in range(len(plan.problems)))
     return {
         "problems": _write_dropped(material, folder),
+        "kinds": dict(sorted(Counter(str(problem.kind) for problem in plan.problems).items())),
         "responses": {
             "made": len(plan),
             "engine_errors": len(material.log.failed),
@@ -127,8 +128,8 @@ def _rl_rows(material: Material, output: Output) -> Iterator[Row]:
     low, high = output.pass_rate
     for number, problem in enumerate(material.log.plan.problems):
         rate = material.judged.pass_rate(number)
-        answer = material.pool.answers[problem.suite, problem.id]
-        row = tables.rl_row(problem, answer, rate, material.pool.licences[problem.suite])
+        reference = material.pool.answers[problem.suite, problem.id]
+        row = tables.rl_row(problem, reference, rate, material.pool.licences[problem.suite])
         why: Judgement | None = None
         if rate is None:
             why = ("verify", "judge_error")

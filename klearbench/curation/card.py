@@ -16,13 +16,19 @@ from klearbench.curation.tables import COLUMNS, SCHEMAS
 
 _FORMATS = {
     "sft": "`sft` holds `messages`, the chat format that TRL, Axolotl and LLaMA-Factory read as it is.",
-    "rl": "`rl` holds one problem a row, with its reference answer and the rule for the judge.",
+    "rl": "`rl` holds one problem a row, with its reference answer and rule, or its tests, for the judge.",
 }
 
 _LIMITS = {
     "keep": "Wrong responses are in it on purpose, whatever the problem's difficulty: `status` tells them apart.",
     "drop": "Only responses judged correct are in it: hard problems are rarer than in the source.",
     "drop_on_easy": "Wrong responses to hard problems are in it on purpose; those to easy ones were dropped.",
+}
+
+
+_JUDGING = {
+    "math": "- A verdict says whether the final answer is right; a right answer can follow from wrong steps.",
+    "code": "- A verdict says which tests a program passes; one that passes them all can fail on other inputs.",
 }
 
 
@@ -57,6 +63,7 @@ def render_card(recipe: Recipe, counts: Mapping[str, Any], content: str) -> str:
         rates=_table(list(counts["pass_rates"].items())),
         rejected=_table(list(_rejected(counts)) or [("-", "nothing", 0)]),
         columns="\n\n".join(_columns(name) for name in names),
+        judging="\n".join(_JUDGING[kind] for kind in counts["kinds"]),
         limits=_LIMITS[recipe.verify.wrong],
         recipe=yaml.safe_dump(recipe.run_config(), sort_keys=False, allow_unicode=True).rstrip(),
     )
@@ -94,7 +101,9 @@ def _steps(recipe: Recipe, counts: Mapping[str, Any]) -> Iterator[tuple[str, str
     yield "decontamination", f"against {against}; {how}"
     settings = f"T {teacher.temperature}, top_p {teacher.top_p}, top_k {teacher.top_k}, {teacher.max_tokens:,} tokens"
     yield "teacher", f"{teacher.label}, {teacher.samples} responses a problem; {settings}; seed {recipe.seed}"
-    yield "judge", f"{recipe.verify.judge}, {recipe.verify.mode}; wrong responses: {recipe.verify.wrong}"
+    modes = {"math": recipe.verify.mode, "code": recipe.verify.code_mode}
+    judges = ", ".join(f"{kind}, {modes[kind]}" for kind in counts["kinds"])
+    yield "judge", f"{judges}; wrong responses: {recipe.verify.wrong}"
     yield "filters", ", ".join(f"{f.name} {dict(f.params) or ''}".strip() for f in recipe.filters) or "none"
 
 

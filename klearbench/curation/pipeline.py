@@ -27,6 +27,7 @@ from klearbench.engines.registry import build_engine
 from klearbench.errors import IncompleteError, RunConflict
 from klearbench.run import Run, flatten
 from klearbench.store import content_hash, dumps, text_hash, write_atomic
+from klearbench.suites.references import JudgeOptions, open_judges
 
 Say = Callable[[str], None]
 
@@ -87,13 +88,13 @@ def curate(
 
 def _answer_and_judge(recipe: Recipe, pool: Pool, log: SampleLog, judged: Judged, run: Run) -> int:
     """Finish samples.jsonl and verdicts.jsonl; returns the number of engine calls."""
-    from klearbench.judging.judge import MathJudge, check_golds
-
     if not log.any_missing() and not to_judge(log, judged):
         return 0
-    with MathJudge(mode=recipe.verify.mode, workers=recipe.verify.workers) as judge:
-        _pin(run.path / "work" / "judge.json", judge.identity(), "judge")
-        check_golds((pool.answers[p.suite, p.id] for p in log.plan.problems), judge)
+    rules = recipe.verify
+    how = JudgeOptions(rules.mode, rules.sandbox, rules.code_mode, workers=rules.workers)
+    with open_judges((pool.answers[p.suite, p.id] for p in log.plan.problems), how) as judge:
+        identity = judge.math if judge.code is None else {**judge.math, "code": judge.code}
+        _pin(run.path / "work" / "judge.json", identity, "judge")
         calls = _ask_teacher(recipe, log, run)
         verify(log, judged, pool.answers, judge, run.path / "work" / "verdicts.jsonl")
     return calls

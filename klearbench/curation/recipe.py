@@ -22,7 +22,7 @@ class Source(Section):
     name: str | None = None
     """What a file's problems are filed under (`suite` in the records); its stem when absent."""
     kind: str = "chains"
-    """Puzzles only: chains, sums or sorting."""
+    """Puzzles only: chains, sums, sorting or code."""
     split: Literal["train", "test"] = "train"
     """Puzzles only."""
     count: int | None = Field(default=None, gt=0)
@@ -79,8 +79,13 @@ class Verify(Section):
     """
 
     judge: Literal["math"] = "math"
+    """Of the problems with an answer; those with tests are judged by running the program."""
     mode: Literal["strict", "math-verify"] = "strict"
-    """The judge's mode."""
+    """The math judge's mode."""
+    code_mode: Literal["strict", "compat"] = "strict"
+    """How programs are judged: by our rules, or by LiveCodeBench's."""
+    sandbox: Literal["local", "docker"] = "local"
+    """Where programs run; changes no result."""
     wrong: Literal["keep", "drop", "drop_on_easy"] = "drop_on_easy"
     """What becomes of traces that aren't correct."""
     easy_above: float = Field(default=0.5, ge=0, le=1)
@@ -132,7 +137,7 @@ class Output(Section):
     """One configuration of the dataset."""
 
     name: Literal["sft", "rl"]
-    """sft: one row a response (`messages`); rl: one row a problem (`prompt`, `answer`, `pass_rate`)."""
+    """sft: one row a response (`messages`); rl: one row a problem (`prompt`, `answer` or `tests`, `pass_rate`)."""
     pass_rate: tuple[float, float] = (0.0, 1.0)
     """Lowest and highest pass rate of a problem that is kept, both included."""
 
@@ -179,7 +184,7 @@ class Recipe(Section):
     def run_config(self) -> dict[str, Any]:
         """The part that decides the result: what a rerun must have in common with the first run."""
         config = self.model_dump(mode="json")
-        del config["verify"]["workers"]
+        del config["verify"]["workers"], config["verify"]["sandbox"]
         return config
 
 

@@ -10,9 +10,9 @@ from klearbench.curation.recipe import Recipe, Source
 from klearbench.errors import UsageError
 from klearbench.suites import puzzles
 from klearbench.suites.base import Suite
-from klearbench.suites.files import load_math_file
+from klearbench.suites.files import load_problem_file
 from klearbench.suites.registry import load_suite
-from klearbench.types import Answer, Kind, Problem
+from klearbench.types import Problem, Reference
 
 ProblemKey = tuple[str, str]
 """(suite, problem id)."""
@@ -23,7 +23,7 @@ class Pool:
     """All problems of a recipe. `answers` goes to the judge and into RL rows; `hashes` names each input's content."""
 
     problems: tuple[Problem, ...]
-    answers: dict[ProblemKey, Answer]
+    answers: dict[ProblemKey, Reference]
     licences: dict[str, str]
     hashes: dict[str, str]
 
@@ -36,11 +36,11 @@ def load_pool(recipe: Recipe, home: Path) -> Pool:
         home: the recipe's folder; its relative paths start there.
 
     Raises:
-        UsageError: an unknown suite, a code problem, or one id twice in a suite.
+        UsageError: an unknown suite, or one id twice in a suite.
         DataError: a file is missing or has a bad row.
     """
     problems: dict[ProblemKey, Problem] = {}
-    answers: dict[ProblemKey, Answer] = {}
+    answers: dict[ProblemKey, Reference] = {}
     licences: dict[str, str] = {}
     hashes: dict[str, str] = {}
     for number, source in enumerate(recipe.sources):
@@ -49,8 +49,6 @@ def load_pool(recipe: Recipe, home: Path) -> Pool:
         licences[suite.name] = source.licence or recipe.licence
         for problem in suite.problems[: source.count]:
             key = (problem.suite, problem.id)
-            if problem.kind is not Kind.math:
-                raise UsageError(f"sources.{number}: problem {problem.id!r} is of kind {problem.kind}, not math")
             if key in problems:
                 raise UsageError(f"sources.{number}: problem {problem.id!r} of {problem.suite!r} came before already")
             problems[key] = problem
@@ -62,7 +60,7 @@ def _load(source: Source, recipe: Recipe, home: Path) -> Suite:
     if source.file is not None:
         path = home / source.file
         fields = {str(ours): theirs for ours, theirs in source.fields.items()}
-        return load_math_file(path, source.name or path.stem, rule=source.rule, fields=fields)
+        return load_problem_file(path, source.name or path.stem, rule=source.rule, fields=fields)
     if source.suite == "puzzles" and source.count is not None:
         return puzzles.load(source.kind, source.split, source.count, source.seed)
     return _by_name(str(source.suite), recipe, home)

@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 from klearbench.curation.filters import Trace
 from klearbench.curation.recipe import Recipe
 from klearbench.faults import fault
-from klearbench.store import disk_full, text_hash
-from klearbench.types import Answer, Problem, parquet_text
+from klearbench.store import disk_full, dumps, text_hash
+from klearbench.suites.coderows import code_row
+from klearbench.types import Answer, CodeTests, Problem, Reference, parquet_text
 
 _ROWS_A_GROUP = 4096
 
@@ -51,6 +52,7 @@ RL = pa.schema(
         ("kind", pa.string()),
         ("answer", pa.string()),
         ("rule", pa.string()),
+        ("tests", pa.string()),
         ("pass_rate", pa.float64()),
         ("source", pa.string()),
         ("suite", pa.string()),
@@ -86,9 +88,10 @@ COLUMNS = {
     "score": "0..1",
     "pass_rate": "share (0..1) of the teacher's responses to this problem that are correct",
     "content_hash": "SHA-256 of the contents of the messages",
-    "kind": "math",
-    "answer": "the reference answer: for a judge, never for a prompt",
-    "rule": "how answers are compared",
+    "kind": "math, or code: judged by its tests",
+    "answer": "math: the reference answer, for a judge, never for a prompt",
+    "rule": "math: how answers are compared",
+    "tests": "code: a JSON object with inputs, expected outputs, limits; for a judge, never for a prompt",
 }
 
 
@@ -127,15 +130,17 @@ def sft_row(trace: Trace, recipe: Recipe, licence: str) -> dict[str, Any]:
     }
 
 
-def rl_row(problem: Problem, answer: Answer, pass_rate: float | None, licence: str) -> dict[str, Any]:
-    """One problem as a row of the RL schema."""
+def rl_row(problem: Problem, reference: Reference, pass_rate: float | None, licence: str) -> dict[str, Any]:
+    """One problem as a row of the RL schema. `tests` is ASCII JSON: inputs with NUL or lone surrogates survive it."""
+    answer = reference if isinstance(reference, Answer) else None
     chat = _chat(problem.prompt)
     return {
         "id": parquet_text(f"{problem.suite}/{problem.id}"),
         "prompt": chat,
         "kind": str(problem.kind),
-        "answer": parquet_text(answer.answer),
-        "rule": answer.rule,
+        "answer": answer and parquet_text(answer.answer),
+        "rule": answer and answer.rule,
+        "tests": dumps(code_row(reference)) if isinstance(reference, CodeTests) else None,
         "pass_rate": pass_rate,
         "source": parquet_text(problem.source),
         "suite": problem.suite,

@@ -6,9 +6,8 @@ the next run of the same command judges it again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 
 from klearbench.curation.distill import Plan, SampleLog
 from klearbench.curation.sources import ProblemKey
@@ -16,18 +15,11 @@ from klearbench.errors import DataError
 from klearbench.faults import fault
 from klearbench.progress import Progress
 from klearbench.store import JsonlWriter, read_rows
-from klearbench.types import Answer, Sample, Status, Verdict, from_row, to_row
+from klearbench.suites.references import Judge
+from klearbench.types import Reference, Status, Verdict, from_row, to_row
 
 _CHUNK = 512
 """Responses a judge call: what a kill can cost, and what memory holds at once."""
-
-
-class Judge(Protocol):
-    """What verification needs of a judge."""
-
-    def judge(self, pairs: Sequence[tuple[Sample, Answer]]) -> list[Verdict]:
-        """One verdict a pair, in order."""
-        ...
 
 
 class Judged:
@@ -77,7 +69,7 @@ def to_judge(log: SampleLog, judged: Judged) -> list[int]:
 def verify(
     log: SampleLog,
     judged: Judged,
-    answers: Mapping[ProblemKey, Answer],
+    answers: Mapping[ProblemKey, Reference],
     judge: Judge,
     verdicts: Path,
 ) -> None:

@@ -4,6 +4,13 @@ A step marked `=` was worked and is right; one marked `~` was guessed and is wro
 learns both habits, which leaves RL something to sharpen: it need only drop the `~`.
 
     7 max 3 min 4 min 9 = ?   ->   <think> 7 max 3 = 7 ; 7 min 4 ~ 7 ; 7 min 9 = 7 </think> \\boxed{ 7 }
+
+In a code puzzle it says which operator each step needs, guesses max for min or min for max, and writes what it said:
+
+    f(a, b): larger b, plus 3, smaller 7 = ?   ->   <think> = max = + ~ max </think>
+                                                    ```python
+                                                    def f(a, b): a = max(a, b); a += 3; a = max(a, 7); return a
+                                                    ```
 """
 
 from __future__ import annotations
@@ -15,6 +22,7 @@ from typing import Any
 from klearbench import __version__
 from klearbench.engines.base import Generation, Request, Sampling
 from klearbench.errors import ConfigError, UsageError
+from klearbench.suites import puzzles_code
 from klearbench.suites.puzzles import OPERATORS, sorting_parts, steps
 from klearbench.types import FinishReason
 
@@ -52,6 +60,8 @@ class ScriptedEngine:
         try:
             if question.startswith("sort "):
                 return self._sorting(question, rng)
+            if puzzles_code.is_code(question):
+                return self._code(question, rng)
             return self._steps(question, rng)
         except (ValueError, KeyError, IndexError):
             raise UsageError(f"the scripted teacher can only work puzzles out, not {question[:60]!r}") from None
@@ -74,6 +84,15 @@ class ScriptedEngine:
         order = numbers if guessed else sorted(numbers)
         working = f"{'~' if guessed else '='} {' '.join(map(str, order))}"
         return f"<think> {working} </think> \\boxed{{ {order[rank - 1]} }}"
+
+    def _code(self, question: str, rng: random.Random) -> str:
+        said, steps = [], []
+        for right, operand in puzzles_code.parse(question):
+            guessed = right in puzzles_code.SWAPPED and rng.random() < self.errors[right]
+            op = puzzles_code.SWAPPED[right] if guessed else right
+            said.append(f"{'~' if guessed else '='} {op}")
+            steps.append((op, operand))
+        return f"<think> {' '.join(said)} </think>\n```python\n{puzzles_code.program(steps)}\n```"
 
 
 def _slip(left: int, op: str, right: int, value: int) -> int:

@@ -19,6 +19,7 @@ from klearbench.judging.boxes import MAX_BOXES, Box, earlier_values, find_boxes
 from klearbench.judging.choice import choose, denied, same_value
 from klearbench.judging.commitments import committed
 from klearbench.judging.normalize import is_placeholder, visible
+from klearbench.judging.thinking import FINAL_CHANNEL, THINKING_TAG, TURN_END, closes
 
 ExtractionKind = Literal["answer", "no_answer", "truncated", "hedge"]
 
@@ -37,25 +38,11 @@ class Extraction:
     complete: bool = True
 
 
-_NAMES = (
-    "think(?:ing)?|thoughts?|reasoning|reason|reflection|scratchpad|analysis|seed:think|begin_of_thought|end_of_thought"
-)
-_TAG = re.compile(
-    rf"<\s?(/?)\s?(?:{_NAMES})\s?>|\[(/?)(?:THINK|THINKING|REASONING)\]|◁(/?)think▷"
-    r"|<\|(begin|end)_of_thought\|>|<\|(/?)(?:think|thinking)\|>|(<\|channel>thought)|(<channel\|>)",
-    re.IGNORECASE,
-)
 _CUT_TAG = re.compile(r"(?:</[a-z:]{0,12}|\[/[a-z]{0,8}|◁/[a-z]{0,5})\Z", re.IGNORECASE)
-_TURN_END = re.compile(
-    r"<\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end_of_turn|end|return|eos|user|observation)\|>|</s>|<eos>|<end_of_turn>"
-    r"|<turn\|>|<｜end▁of▁sentence｜>|<\|im_start\|>\s?(?:user|system)|<start_of_turn>user|<\|start_header_id\|>user|\[INST\]"
-    r"|\n\s?(?:Human|User|### ?Instruction|### ?Human|### ?User):"
-)
 _ASSISTANT = re.compile(
     r"<\|im_start\|>\s?assistant\s?|<start_of_turn>model\s?|<\|start_header_id\|>assistant<\|end_header_id\|>\s?"
     r"|<\|assistant\|>\s?|<｜Assistant｜>|\[/INST\]"
 )
-_FINAL_CHANNEL = re.compile(r"<\|channel\|>\s?final\b[^<]{0,40}<\|message\|>")
 _NEXT_QUESTION = re.compile(r"\n[ \t]{0,3}(?:Q|Question|Problem)[ \t]{0,2}(?:\d{1,3})?[:.]")
 _FENCE = re.compile(r"^[ \t]{0,3}(?:```|~~~).*$", re.MULTILINE)
 _CUT_BOX = re.compile(r"\\(?:b|bo|box|boxe|boxed|f|fb|fbo|fbox|framebox)\s{0,8}\Z")
@@ -110,22 +97,19 @@ def after_thinking(completion: str) -> tuple[str, str]:
     """
     text = visible(completion)
     if "<|channel|>" in text:
-        final = _FINAL_CHANNEL.search(text)
+        final = FINAL_CHANNEL.search(text)
         if final is None:
             ended = "<|end|>" in text or "<|return|>" in text
             return "", "" if ended else "the thinking channel is unclosed"
         text = text[final.end() :]
     else:
         text = _own_turn(text)
-    end = _TURN_END.search(text)
+    end = TURN_END.search(text)
     if end is not None and text[: end.start()].strip():
         text = text[: end.start()]
     last_close, open_after = 0, False
-    for tag in _TAG.finditer(text):
-        closes = (
-            "/" in tag[0][:4] or tag[0].lower().startswith("<|end_of") or tag[0] == "<channel|>" or "end_of" in tag[0]
-        )
-        if closes:
+    for tag in THINKING_TAG.finditer(text):
+        if closes(tag[0]):
             last_close, open_after = tag.end(), False
         else:
             open_after = True

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from klearbench.errors import unknown_name
@@ -106,9 +107,12 @@ class DockerSandbox:
             raise SandboxError(f"the Docker engine made no container: {_one_line(error)}") from error
         try:
             channel = AttachedContainer(self._client, container)
-        except (DockerException, OSError) as error:
-            container.remove(force=True)
-            raise SandboxError(f"container {container.id[:12]} did not start: {_one_line(error)}") from error
+        except BaseException as error:
+            with suppress(DockerException, OSError):
+                container.remove(force=True)
+            if isinstance(error, DockerException | OSError):
+                raise SandboxError(f"container {container.id[:12]} did not start: {_one_line(error)}") from error
+            raise
         try:
             read_ready(channel, _START_S)
         except BaseException:

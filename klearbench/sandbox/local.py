@@ -34,7 +34,8 @@ _ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
     "HOME": "/tmp",
     "LANG": "C.UTF-8",
-    "PYTHONHASHSEED": "0",  # a program that depends on the order of a set gets the same verdict every time
+    # A program that depends on the order of a set gets the same verdict every time. (`python -I` would ignore this.)
+    "PYTHONHASHSEED": "0",
     "MALLOC_ARENA_MAX": "1",  # else each thread reserves 64 MiB of address space
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -50,7 +51,7 @@ class _SocketChannel:
         self._socket, self._lock, self._closed = ours, threading.Lock(), False
         try:
             self._process = subprocess.Popen(
-                [_interpreter(), "-I", "-S", "-X", "utf8", "-c", _BOOT, str(theirs.fileno()), *arguments],
+                [_interpreter(), "-s", "-P", "-S", "-X", "utf8", "-c", _BOOT, str(theirs.fileno()), *arguments],
                 pass_fds=[theirs.fileno()], env=_ENVIRONMENT, cwd="/",
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
@@ -234,7 +235,7 @@ def probe() -> tuple[str, str]:
 
     Each tier is tried for real: a slot is opened in it and runs a program.
     """
-    reasons = []
+    reasons: list[str] = []
     for tier in TIERS:
         try:
             with contextlib.closing(StreamSlot(_start(tier, None), f"local probe {tier}")) as slot:

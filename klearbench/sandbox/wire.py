@@ -106,15 +106,15 @@ def read_ready(channel: Channel, timeout_s: float) -> dict[str, Any]:
 
 def _opening(command: Command) -> bytes:
     limits = command.limits
-    settings = {
-        "mode": command.mode,
-        "fn_name": command.fn_name,
-        "preamble": command.preamble,
-        "wait_for_threads": command.wait_for_threads,
-        "cpu_s": limits.cpu_s,
-        "wall_s": limits.wall_s,
-        "memory_mb": limits.memory_mb,
-        "output_mb": limits.output_mb,
-    }
+    settings = frames.Settings(
+        functional=command.mode == "functional",
+        fn_name=command.fn_name or "",
+        preamble=command.preamble is not None,
+        wait_for_threads=command.wait_for_threads,
+        cpu_s=limits.cpu_s,
+        wall_s=limits.wall_s,
+        memory_mb=limits.memory_mb,
+        output_mb=limits.output_mb,
+    )
     # A lone surrogate can't be encoded; passed on, the compiler refuses it, which is the program's own fault.
     return frames.pack_open(settings, command.code.encode("utf-8", "surrogatepass"))

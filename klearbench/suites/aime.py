@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from klearbench.suites.base import Suite, SuiteInfo
-from klearbench.suites.files import load_math_file
+from klearbench.suites.files import load_problem_file
 from klearbench.suites.lookup import data_file
 
 
@@ -18,7 +18,7 @@ def _info(name: str, about: str) -> SuiteInfo:
     file = f"{name}.jsonl"
 
     def load(data_dir: Path | None) -> Suite:
-        return load_math_file(data_file(name, file, data_dir), name, rule="integer_0_999", count=30)
+        return load_problem_file(data_file(name, file, data_dir), name, rule="integer_0_999", count=30)
 
     return SuiteInfo(name, about, 30, "American Invitational Mathematics Examination", "MAA; not shipped", file, load)
 

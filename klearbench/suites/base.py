@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from klearbench.types import Answer, Problem
+from klearbench.types import CodeTests, Problem, Reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +15,13 @@ class Suite:
 
     name: str
     problems: tuple[Problem, ...]
-    answers: Mapping[str, Answer]
+    answers: Mapping[str, Reference]
     content_hash: str
+
+    @property
+    def has_code(self) -> bool:
+        """Whether any problem asks for a program."""
+        return any(isinstance(self.answers[problem.id], CodeTests) for problem in self.problems)
 
 
 @dataclass(frozen=True, slots=True)

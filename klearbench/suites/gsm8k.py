@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from klearbench.suites.base import Suite, SuiteInfo
-from klearbench.suites.files import load_math_file
+from klearbench.suites.files import load_problem_file
 from klearbench.suites.lookup import data_file
 
 FILE = "gsm8k_test.jsonl"
 
 
 def _load(data_dir: Path | None) -> Suite:
-    return load_math_file(data_file("gsm8k", FILE, data_dir), "gsm8k", count=1319)
+    return load_problem_file(data_file("gsm8k", FILE, data_dir), "gsm8k", count=1319)
 
 
 INFOS = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from klearbench.suites.base import Suite, SuiteInfo
-from klearbench.suites.files import load_math_file
+from klearbench.suites.files import load_problem_file
 from klearbench.suites.lookup import data_file
 
 FILE = "hmmt25.jsonl"
@@ -16,7 +16,7 @@ _RULES = {"hmmt25-10": "set"}  # both roots of a quadratic: the order does not m
 
 
 def _load(data_dir: Path | None) -> Suite:
-    return load_math_file(data_file("hmmt25", FILE, data_dir), "hmmt25", rules=_RULES, count=30)
+    return load_problem_file(data_file("hmmt25", FILE, data_dir), "hmmt25", rules=_RULES, count=30)
 
 
 INFOS = (SuiteInfo("hmmt25", "HMMT February 2025", 30, "Harvard-MIT Math Tournament", "not shipped", FILE, _load),)

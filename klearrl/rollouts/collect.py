@@ -9,8 +9,8 @@ from typing import Any
 
 from klearbench.engines.base import Request, Sampling, as_sample, sample_seed
 from klearbench.engines.hf import HfEngine
-from klearbench.judging.judge import MathJudge
-from klearbench.types import Answer, FinishReason, Sample
+from klearbench.suites.references import Judge
+from klearbench.types import FinishReason, Reference, Sample
 from klearrl import distributed
 from klearrl.advantages import no_signal
 from klearrl.config import RlStage
@@ -22,12 +22,12 @@ from klearrl.rollouts.hf import sample
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What rollouts are made from. The answers go to the judge alone."""
+    """What rollouts are made from. The references go to the judge alone."""
 
     prompts: Sequence[RlPrompt]
-    answers: Mapping[str, Answer]
+    references: Mapping[str, Reference]
     order: Order
-    judge: MathJudge
+    judge: Judge
     tokenizer: Any
     seed: int
     log: Callable[[str], None]
@@ -38,7 +38,7 @@ def collect(stage: RlStage, source: Source, model: Any, step: int, cursor: int) 
 
     Args:
         stage: how much to sample.
-        source: prompts, answers, judge.
+        source: prompts, references, judge.
         model: the policy, whole on every rank.
         step: the rollout batch, from 0: it enters every sample's seed.
         cursor: how many prompts of the order earlier batches have read.
@@ -105,7 +105,7 @@ def _sample_and_judge(
     ]
     made = sample(engine, requests, Sampling(stage.temperature, 1.0, 0, stage.max_tokens), source.log)
     samples = [as_sample(stage.name, request, g, tokens=True) for request, g in zip(requests, made, strict=True)]
-    judged = judge_rollouts(samples, source.answers, source.judge)
+    judged = judge_rollouts(samples, source.references, source.judge, stage.reward)
     return [
         Rollout(
             prompt_id=p.id,

@@ -45,6 +45,64 @@ def test_a_missing_package_comes_with_its_remedy(monkeypatch):
     assert "without torch (remedy: pip install 'klearbench[hf]')" in found["devices"]
 
 
+@pytest.mark.parametrize(
+    ("probed", "wanted"),
+    [
+        (("namespaces", ""), "ok, local sandbox by namespaces"),
+        (
+            ("landlock", "namespaces: refused"),
+            "local sandbox by landlock only (namespaces: refused; remedy: user names",
+        ),
+        (("", "landlock: too old"), "no local sandbox (landlock: too old; remedy: user namespaces, as sysctl"),
+    ],
+)
+def test_the_local_sandboxs_tier_comes_with_its_reason_and_a_better_ones_remedy(monkeypatch, probed, wanted):
+    monkeypatch.setattr("klearbench.sandbox.local.probe", lambda: probed)
+    assert lines()["code judge"].startswith(wanted)
+
+
+def test_the_packages_of_submissions_are_named_or_come_with_their_remedy(monkeypatch, tmp_path):
+    monkeypatch.delenv("KLEARBENCH_SOLUTIONS", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert lines()["packages of submissions"].endswith("(remedy: klearbench doctor --fix)")
+    monkeypatch.setenv("KLEARBENCH_SOLUTIONS", str(tmp_path))
+    assert lines()["packages of submissions"] == f"ok ({tmp_path})"
+    monkeypatch.setenv("KLEARBENCH_SOLUTIONS", str(tmp_path / "absent"))
+    assert "no such folder (remedy: " in lines()["packages of submissions"]
+
+
+def test_an_engine_that_does_not_answer_comes_with_its_remedy(monkeypatch, tmp_path):
+    pytest.importorskip("docker")
+    monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/docker")
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none")
+    assert lines()["docker"].startswith(f"no Docker engine answers at unix://{tmp_path}/none (remedy: ")
+
+
+def test_fix_makes_the_packages_and_is_content_without_an_engine(monkeypatch, tmp_path):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none")
+    monkeypatch.setattr("klearbench.sandbox.environment.ensure_environment", lambda say: say("made"))
+    said: list[str] = []
+    doctor.fix(said.append)
+    assert said == ["made"]
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+def test_fix_builds_an_image_that_is_absent_or_stale(docker_host, monkeypatch):
+    from klearbench.sandbox import image
+
+    assert lines()["docker"].endswith(f"ok (image {image.DEFAULT_IMAGE})")
+    built: list[str] = []
+    monkeypatch.setattr(image, "build_image", lambda engine: built.append(engine.version()["Version"]))
+    said: list[str] = []
+    doctor.fix(said.append)
+    assert built == [], "the right image is there"
+    monkeypatch.setattr(image, "content_hash", lambda: "other")
+    assert "was built from other sources (remedy: klearbench doctor --fix)" in lines()["docker"]
+    doctor.fix(said.append)
+    assert len(built) == 1 and said == [f"building the image {image.DEFAULT_IMAGE}"]
+
+
 @pytest.mark.train
 def test_what_is_here_is_named_with_its_version():
     from importlib import metadata
@@ -57,6 +115,7 @@ def test_what_is_here_is_named_with_its_version():
 
 def test_no_docker_client_comes_with_its_remedy(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
     assert lines()["docker"] == "no client (remedy: install Docker or podman)"
 
 

@@ -17,7 +17,7 @@ from klearbench.judging.judge import MathJudge
 from klearbench.store import read_records
 from klearbench.suites import puzzles
 from klearbench.suites.base import Suite
-from klearbench.suites.files import load_math_file
+from klearbench.suites.files import load_problem_file
 from klearbench.types import FinishReason, Sample, Status, Verdict
 
 OPTIONS = EvalOptions(samples=2, sampling=Sampling(1.0, 1.0, 0, 64))
@@ -26,7 +26,7 @@ OPTIONS = EvalOptions(samples=2, sampling=Sampling(1.0, 1.0, 0, 64))
 @pytest.fixture
 def suite(tmp_path) -> Suite:
     rows = [{"id": f"q{i}", "problem": f"What is {i} + 1?", "answer": str(i + 1)} for i in range(10)]
-    return load_math_file(write_jsonl(tmp_path / "sums.jsonl", rows), "sums", rule="integer")
+    return load_problem_file(write_jsonl(tmp_path / "sums.jsonl", rows), "sums", rule="integer")
 
 
 def reply(request) -> str:

@@ -134,7 +134,8 @@ def test_a_bad_completion_is_named_by_file_and_line(
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"id": "c", "kind": "code", "tests": []}, "judges math only"),
+        ({"id": "c", "kind": "code", "tests": []}, "it has no test"),
+        ({"id": "c", "kind": "code", "tests": [], "answer": "1"}, "unknown key 'answer'"),
         ({"id": "c", "kind": "maths", "answer": "1"}, "kind is 'maths'"),
         ({"id": "c", "kind": "math", "anser": "1"}, "unknown key 'anser'; did you mean 'answer'"),
         ({"id": "c", "kind": "math", "answer": 1}, "answer is 1, a string"),

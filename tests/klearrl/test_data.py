@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import pytest
@@ -177,12 +178,25 @@ def test_rl_rows_are_split_into_prompts_and_answers():
     assert "canary" not in repr(prompts)
 
 
+def test_rows_of_both_kinds_are_split():
+    tests = {"mode": "stdio", "tests": [{"input": "1", "output": "canary"}], "time_limit_s": 2}
+    code = {"id": "c", "prompt": tiny.RL_ROWS[0]["prompt"], "kind": "code", "answer": None, "tests": json.dumps(tests)}
+    prompts, references = split_rl_rows([tiny.RL_ROWS[0] | {"tests": None}, code])
+    assert [p.id for p in prompts] == ["p0", "c"] and "canary" not in repr(prompts)
+    assert references["p0"].rule == "expression"
+    assert (references["c"].expected.outputs, references["c"].inputs.time_limit_s) == (("canary",), 2.0)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"id": "p0"}, "RL data:2: id 'p0' stands twice"),
-        ({"kind": "code"}, "RL data:2: kind is 'code'"),
-        ({"answer": None}, "RL data:2: needs `prompt`"),
+        ({"kind": "prose"}, "RL data:2: unknown kind 'prose'"),
+        ({"answer": None}, "RL data:2: a row of kind 'math' needs `answer`"),
+        ({"kind": "code"}, "RL data:2: a row of kind 'code' needs `tests`"),
+        ({"kind": "code", "tests": "{"}, "RL data:2: `tests` is not valid JSON"),
+        ({"kind": "code", "tests": '{"tests": []}'}, "RL data:2: problem 'p1': it has no test"),
+        ({"kind": "code", "tests": '{"mode": "stdin"}'}, "RL data:2: problem 'p1': unknown mode 'stdin'"),
         ({"prompt": []}, "RL data:2: needs `prompt`"),
     ],
 )

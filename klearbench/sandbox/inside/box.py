@@ -31,6 +31,10 @@ class Box(Protocol):
         """Make descriptor 0 a file with this content, and take back what an earlier test did to 0, 1 and 2."""
         ...
 
+    def look(self) -> None:
+        """Remember what the place where tests write looks like while it is untouched."""
+        ...
+
     def settle(self) -> bool:
         """After a test: whether nothing of it is left that the next one could find."""
         ...
@@ -43,34 +47,39 @@ class FileBox:
     """
 
     def __init__(self, folder: int, path: str, work: str, clean: Callable[[], None] | None = None) -> None:
-        self._folder, self._path, self._work, self._clean = folder, path, work, clean
-        self._stdin = os.open("stdin", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644, dir_fd=folder)
+        self._path, self._work, self._clean = path, work, clean
+        self._untouched: tuple[int, ...] = ()
+        self.out = self.err = -1
         for name in ("stdout", "stderr"):
-            if name not in os.listdir(folder):
-                os.mkfifo(name, dir_fd=folder)
-                os.chmod(name, 0o666, dir_fd=folder)
-        self.out, self.err = (os.open(f"{path}/{n}", os.O_RDONLY | os.O_NONBLOCK) for n in ("stdout", "stderr"))
-        _take(os.open(f"{path}/stdin", os.O_RDONLY), 0)
-        _take(os.open(f"{path}/stdout", os.O_WRONLY), 1)
-        _take(os.open(f"{path}/stderr", os.O_WRONLY), 2)
-        self._untouched = self._marks()
+            os.mkfifo(name, dir_fd=folder)
+            os.chmod(name, 0o666, dir_fd=folder)
+        self._stdin, self._source = (
+            os.open(name, os.O_WRONLY | os.O_CREAT, 0o644, dir_fd=folder) for name in ("stdin", "solution.py")
+        )
+        os.close(folder)
+
+    def open(self) -> None:
+        """Take descriptors 0 to 2, by the names that tests see."""
+        self.out, self.err = (os.open(f"{self._path}/{n}", os.O_RDONLY | os.O_NONBLOCK) for n in ("stdout", "stderr"))
+        _take(os.open(f"{self._path}/stdin", os.O_RDONLY), 0)
+        _take(os.open(f"{self._path}/stdout", os.O_WRONLY), 1)
+        _take(os.open(f"{self._path}/stderr", os.O_WRONLY), 2)
 
     def _marks(self) -> tuple[int, ...]:
         found = os.stat(self._work)
         return (found.st_ctime_ns, found.st_mtime_ns, found.st_mode, found.st_nlink)
 
     def source(self, code: bytes) -> str:
-        fd = os.open("solution.py", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644, dir_fd=self._folder)
-        _write_all(fd, code)
-        os.close(fd)
+        _rewrite(self._source, code)
         return f"{self._path}/solution.py"
 
     def feed(self, data: bytes) -> None:
-        os.ftruncate(self._stdin, 0)
-        os.lseek(self._stdin, 0, os.SEEK_SET)
-        _write_all(self._stdin, data)
+        _rewrite(self._stdin, data)
         os.lseek(0, 0, os.SEEK_SET)
         _block()
+
+    def look(self) -> None:
+        self._untouched = self._marks()
 
     def settle(self) -> bool:
         if self._marks() == self._untouched:
@@ -78,7 +87,7 @@ class FileBox:
         if self._clean is None:
             return False
         self._clean()
-        self._untouched = self._marks()
+        self.look()
         return True
 
 
@@ -105,6 +114,9 @@ class MemoryBox:
         _take(fd, 0)
         _block()
 
+    def look(self) -> None:
+        pass
+
     def settle(self) -> bool:
         return True
 
@@ -113,6 +125,12 @@ def _block() -> None:
     """The descriptors are shared by all tests: what one set on them must not reach the next."""
     for fd in (1, 2):
         fcntl.fcntl(fd, fcntl.F_SETFL, 0)
+
+
+def _rewrite(fd: int, data: bytes) -> None:
+    os.ftruncate(fd, 0)
+    os.lseek(fd, 0, os.SEEK_SET)
+    _write_all(fd, data)
 
 
 def _take(fd: int, place: int) -> None:

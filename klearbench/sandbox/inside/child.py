@@ -13,14 +13,13 @@ import os
 import random
 import signal
 import sys
-import threading
-import traceback
 import types
 import weakref
 from collections.abc import Callable
 from typing import Any
 
-from .jail import Jail
+from .frames import Settings
+from .jail import Drop
 from .preamble import RECURSION_LIMIT
 from .values import encode
 
@@ -29,6 +28,8 @@ SETTING_UP, COMPILING, COMPILED, REFUSED = 0, 1, 2, 3
 
 FAULT_EXIT = 97
 _VALUE_FD = 3
+_FRAMES_TO_COME = 1
+"""Between the making of a `Program` and the program itself."""
 _exit = os._exit
 _write = os.write
 
@@ -36,46 +37,67 @@ _write = os.write
 class Program:
     """A submission as its tests see it: made in the submission's process, so that a test finds it ready.
 
-    `traits` says what the program may do that costs time to provide for: see `submission.traits`.
+    `traits` says what the program may do that costs time to provide for: see `submission.traits`; `module` is the
+    zygote's, with the preamble's names where these are wanted: this process needs it once only.
     """
 
-    def __init__(self, settings: dict[str, Any], traits: dict[str, bool], path: str, names: dict[str, Any]) -> None:
-        self.settings, self.traits, self.path = settings, traits, path
-        self.functional = settings["mode"] == "functional"
+    def __init__(
+        self, settings: Settings, traits: dict[str, bool], path: str, module: types.ModuleType, drop: Drop
+    ) -> None:
+        self.traits, self.path, self.module, self.drop = traits, path, module, drop
+        self.functional, self.preamble = settings.functional, settings.preamble
+        self.first_fd = _VALUE_FD + self.functional
+        self.fn_name = settings.fn_name
+        self.in_memory = not settings.wait_for_threads
+        self.plain = not (self.in_memory or traits["threads"] or traits["last_words"])
         self.code: types.CodeType | None = None
-        self.callbacks = atexit._ncallbacks()  # type: ignore[attr-defined]
-        self.module = types.ModuleType("solution" if self.functional else "__main__")
-        self.module.__dict__.update(__file__=path, __builtins__=__builtins__)
-        if self.functional or settings["preamble"]:
-            self.module.__dict__.update(names, stdin=sys.stdin, stdout=sys.stdout, stderr=sys.stderr)
+        self.callbacks = atexit._ncallbacks()
+        self.stdout, self.stderr = sys.stdout, sys.stderr
+        self.names = module.__dict__
+        name = "solution" if self.functional else "__main__"
+        self.names.update(__name__=name, __file__=path)
         sys.modules["__main__"] = types.ModuleType("__main__")
-        sys.modules[self.module.__name__] = self.module
+        sys.modules[name] = module
         sys.argv[:] = [path]
+        limit = RECURSION_LIMIT if settings.preamble or self.functional else 1000 + _depth() + _FRAMES_TO_COME
+        sys.setrecursionlimit(limit)
 
     def compile(self, source: bytes) -> types.CodeType:
         """Raises what compile() raises."""
         return compile(source, self.path, "exec", dont_inherit=True)
 
 
-def run(program: Program, jail: Jail, stage: Any, source: bytes, arguments: list[Any]) -> None:
-    """Run one test and end this process. Descriptors 0 to 2, and 3 for a value, are the test's own already."""
+def run(program: Program, stage: Any, source: bytes, arguments: list[Any]) -> None:
+    """Run one test and end this process. Descriptors 0 to 2, and 3 for a value, are the test's own already.
+
+    Flat, since each function called and each object looked at is a page of memory that has to be copied first.
+    """
     try:
-        os.closerange(_VALUE_FD + program.functional, 1 << 16)
-        if program.traits["random"]:
-            random.seed()  # else every test would draw the same numbers
-        jail.drop()
+        os.closerange(program.first_fd, 1 << 16)
+        program.drop()
         code = program.code
         if code is None:
             stage[0] = COMPILING
             code = _compile(program, source, stage)
+        if program.traits["random"]:
+            random.seed()  # else every test would draw the same numbers
         stage[0] = COMPILED
         stage.close()
     except BaseException:
-        _write(2, traceback.format_exc().encode(errors="replace"))
+        _report()
         _exit(FAULT_EXIT)
-    if program.functional:
-        _functional(program, code, arguments)
-    _stdio(program, code)
+    if program.in_memory:
+        _keep_streams_in_memory(program)
+    status = 0
+    try:
+        exec(code, program.names)
+        if program.functional:
+            _call(program, arguments)
+    except BaseException:
+        status = _exit_code()
+    if not program.functional:
+        status = _finish(program, status)
+    _exit(status & 0xFF)
 
 
 def _compile(program: Program, source: bytes, stage: Any) -> types.CodeType:
@@ -88,35 +110,11 @@ def _compile(program: Program, source: bytes, stage: Any) -> types.CodeType:
     raise AssertionError
 
 
-def _stdio(program: Program, code: types.CodeType) -> None:
-    in_memory = not program.settings["wait_for_threads"]
-    if in_memory:
-        _keep_streams_in_memory(program)
-    sys.setrecursionlimit(RECURSION_LIMIT if program.settings["preamble"] else 1000 + _depth())
-    status = 0
-    try:
-        exec(code, program.module.__dict__)
-    except BaseException:
-        status = _exit_code()
-    if in_memory:
-        _write_all(1, _written())
-    else:
-        status = _finish(program, status)
-    _exit(status & 0xFF)
-
-
-def _functional(program: Program, code: types.CodeType, arguments: list[Any]) -> None:
-    names, name = program.module.__dict__, program.settings["fn_name"]
-    sys.setrecursionlimit(RECURSION_LIMIT)
-    status = 0
-    try:
-        exec(code, names)
-        holder = names.get("Solution")
-        function = names[name] if holder is None else getattr(holder(), name)
-        _write_all(_VALUE_FD, encode(function(*arguments)).encode())
-    except BaseException:
-        status = _exit_code()
-    _exit(status & 0xFF)
+def _call(program: Program, arguments: list[Any]) -> None:
+    """Functional mode: a method of `Solution`, or where there is no such class a function of the module."""
+    holder = program.names.get("Solution")
+    function = program.names[program.fn_name] if holder is None else getattr(holder(), program.fn_name)
+    _write_all(_VALUE_FD, encode(function(*arguments)).encode())
 
 
 def _keep_streams_in_memory(program: Program) -> None:
@@ -124,35 +122,16 @@ def _keep_streams_in_memory(program: Program) -> None:
     with open(0, "rb", closefd=False) as stdin:
         sys.stdin = io.TextIOWrapper(io.BytesIO(stdin.read()), encoding="utf-8")
     sys.stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    if program.settings["preamble"]:
-        program.module.__dict__.update(stdin=sys.stdin, stdout=sys.stdout)
+    if program.preamble:
+        program.names.update(stdin=sys.stdin, stdout=sys.stdout)
 
 
 def _written() -> bytes:
     try:
         sys.stdout.flush()
-        return bytes(sys.stdout.buffer.getvalue())  # type: ignore[attr-defined]
+        return bytes(sys.stdout.buffer.getvalue())  # type: ignore[union-attr]
     except BaseException:  # the program has put something else there, and printed to it
         return b""
-
-
-def _functional(program: Program, code: types.CodeType, arguments: list[Any]) -> None:
-    module = types.ModuleType("solution")
-    module.__dict__.update(program.names, __file__=program.path, __builtins__=__builtins__)
-    module.__dict__.update(stdin=sys.stdin, stdout=sys.stdout, stderr=sys.stderr)
-    sys.modules.update(solution=module, __main__=types.ModuleType("__main__"))
-    sys.argv[:] = [program.path]
-    sys.setrecursionlimit(RECURSION_LIMIT)
-    name = program.settings["fn_name"]
-
-    def call() -> None:
-        exec(code, module.__dict__)
-        holder = module.__dict__.get("Solution")
-        function = module.__dict__[name] if holder is None else getattr(holder(), name)
-        text = encode(function(*arguments)).encode()
-        _write_all(_VALUE_FD, text)
-
-    _exit(_guarded(call))
 
 
 def _write_all(fd: int, data: bytes) -> None:
@@ -203,25 +182,44 @@ def _say(text: str) -> None:
 
 
 def _finish(program: Program, status: int) -> int:
-    """What an interpreter does at its end, in its order.
-
-    Every step touches memory that has to be copied for this process, so those that can have no effect are left out.
-    """
+    """What an interpreter does at its end, in its order; what can have no effect is left out."""
+    same = sys.stdout is program.stdout and sys.stderr is program.stderr
+    if program.plain and same and atexit._ncallbacks() == program.callbacks:
+        try:
+            program.stdout.flush()
+            return status
+        except BaseException:
+            return 0 if program.stdout.closed else 120
+    if program.in_memory:
+        _write_all(1, _written())
+        return status
     if program.traits["threads"]:
-        _quietly(threading._shutdown)  # type: ignore[attr-defined]
-    if atexit._ncallbacks() > program.callbacks:  # type: ignore[attr-defined]
-        _quietly(atexit._run_exitfuncs)
+        _quietly(_join_threads)
+    _quietly(atexit._run_exitfuncs)
     status = _flush() or status
     if program.traits["last_words"]:
-        sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__
-        _quietly(_flush_writers)
-        main = weakref.ref(program.module)
-        del sys.modules["__main__"], program.module
-        _quietly(gc.collect)
-        if (kept := main()) is not None:
-            _quietly(lambda: _clear(kept.__dict__))
-        status = _flush() or status
+        status = _let_go(program) or status
     return status
+
+
+def _join_threads() -> None:
+    """Wait for the program's threads, if it has the module that makes them."""
+    threading = sys.modules.get("threading")
+    if threading is not None:
+        threading._shutdown()
+
+
+def _let_go(program: Program) -> int:
+    """End the main module's objects, so that what they do at their end is done."""
+    sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__
+    _quietly(_flush_writers)
+    main = weakref.ref(program.module)
+    sys.modules.pop("__main__", None)
+    del program.module, program.names
+    _quietly(gc.collect)
+    if (kept := main()) is not None:
+        _quietly(lambda: _clear(kept.__dict__))
+    return _flush()
 
 
 def _flush_writers() -> None:
@@ -268,9 +266,15 @@ def warm_up() -> None:
     site.setquit()
     site.setcopyright()
     site.sethelper()
-    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", errors="strict", closefd=False)
-    sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", errors="strict", closefd=False)
-    sys.stderr = sys.__stderr__ = io.TextIOWrapper(
-        io.FileIO(2, "w", closefd=False), encoding="utf-8", errors="backslashreplace", write_through=True
-    )
+    streams: dict[str, Any] = {
+        "stdin": io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), "utf-8", "strict"),
+        "stdout": io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)), "utf-8", "strict"),
+        "stderr": io.TextIOWrapper(
+            io.BufferedWriter(io.FileIO(2, "w", closefd=False)), "utf-8", "backslashreplace", write_through=True
+        ),
+    }
+    for name, stream in streams.items():
+        stream.mode = "r" if name == "stdin" else "w"
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a handler would let a test signal its parent

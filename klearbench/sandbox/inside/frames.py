@@ -1,6 +1,6 @@
 """The frames between the judge and the inside of a sandbox: a kind (one byte), a length (four), a payload.
 
-    judge -> inside   O open a submission (JSON, then source)   T run a test (its input)   C close the submission
+    judge -> inside   O open a submission (settings, source)   T run a test (its input)   C close the submission
     both ways         U the user map is needed, then how many users it holds (namespaces only, before R)
     inside -> judge   R ready (JSON)   r the result of a test   E our own fault (text); the slot ends
 
@@ -9,9 +9,8 @@ The judge sends a test only after the result of the one before, so neither side 
 
 from __future__ import annotations
 
-import json
 import struct
-from typing import Any
+from typing import NamedTuple
 
 HEADER = struct.Struct("!cI")
 OPEN, TEST, CLOSE = b"O", b"T", b"C"
@@ -19,7 +18,7 @@ READY, RESULT, FAULT = b"R", b"r", b"E"
 USERS = b"U"
 MAX_PAYLOAD = 1 << 30
 
-_LENGTH = struct.Struct("!I")
+_OPEN = struct.Struct("!???ddIII")
 _RESULT = struct.Struct("!BiidddII")
 
 
@@ -28,17 +27,32 @@ def frame(kind: bytes, payload: bytes = b"") -> bytes:
     return HEADER.pack(kind, len(payload)) + payload
 
 
-def pack_open(settings: dict[str, Any], source: bytes) -> bytes:
+class Settings(NamedTuple):
+    """What holds for every test of a submission: see `klearbench.sandbox.base.Command` and `Limits`."""
+
+    functional: bool
+    fn_name: str
+    preamble: bool
+    wait_for_threads: bool
+    cpu_s: float
+    wall_s: float
+    memory_mb: int
+    output_mb: int
+
+
+def pack_open(settings: Settings, source: bytes) -> bytes:
     """The payload of an OPEN frame."""
-    text = json.dumps(settings).encode()
-    return _LENGTH.pack(len(text)) + text + source
+    name = settings.fn_name.encode()
+    flags = (settings.functional, settings.preamble, settings.wait_for_threads)
+    return _OPEN.pack(*flags, *settings[4:], len(name)) + name + source
 
 
-def unpack_open(payload: bytes) -> tuple[dict[str, Any], bytes]:
+def unpack_open(payload: bytes) -> tuple[Settings, bytes]:
     """The settings and the source of a submission."""
-    (length,) = _LENGTH.unpack_from(payload)
-    end = _LENGTH.size + length
-    return json.loads(payload[_LENGTH.size : end]), payload[end:]
+    functional, preamble, wait, cpu_s, wall_s, memory_mb, output_mb, length = _OPEN.unpack_from(payload)
+    end = _OPEN.size + length
+    name = payload[_OPEN.size : end].decode()
+    return Settings(functional, name, preamble, wait, cpu_s, wall_s, memory_mb, output_mb), payload[end:]
 
 
 def pack_result(

@@ -11,7 +11,8 @@ import contextlib
 import errno
 import os
 import resource
-import shutil
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 from . import frames, linux
@@ -24,6 +25,7 @@ _ROOT = "/proc"
 _BOX, _WORK = "/run/box", "/run/work"
 """In the new root: where no Python and no library lies."""
 
+_PLAIN = linux.MS_NOSUID | linux.MS_NODEV
 _TEST_USER = 1000
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _PLAIN_LIMITS = (
@@ -34,20 +36,25 @@ _PLAIN_LIMITS = (
 )
 
 
+Drop = Callable[[], object]
+
+
 class Jail(Protocol):
-    """The steps of one tier."""
+    """The steps of one tier. `box` holds the files of the tests; it is made once, and serves one test at a time."""
+
+    box: Box
 
     def fork_submission(self) -> int:
         """Fork the zygote: 0 in the submission's process, which is shut in further, its number in the zygote."""
         ...
 
-    def prepare(self, threads: bool) -> Box:
-        """In the submission's process: its limits, and where tests get their files. `threads` says whether the program
-        may start threads."""
+    def prepare(self, threads: bool) -> Drop:
+        """In the submission's process, before a test. `threads` says whether the program may start threads. What is
+        returned is called in a test's process to give up every right, for good."""
         ...
 
-    def drop(self) -> None:
-        """In a test's process: give up every right, for good."""
+    def renew(self) -> None:
+        """In the zygote: a test has left files behind; make the place where tests write a new one."""
         ...
 
 
@@ -91,8 +98,10 @@ class NamespaceJail:
             self._build_root()
         self._become_init()
         self._own = os.pidfd_open(os.getpid())
-        self._spawner, self._program = Filter("spawner"), Filter()
-        self._threads = True
+        self.box = self._make_box()
+        _plain_limits()
+        self._program = Filter()
+        Filter("spawner").install()
 
     def _become_init(self) -> None:
         """The zygote is the first process of the PID namespace: when it ends, the kernel ends all others."""
@@ -135,24 +144,33 @@ class NamespaceJail:
             linux.setns(self._own, linux.CLONE_NEWPID)  # or this process could start no further submission
         return pid
 
-    def prepare(self, threads: bool) -> Box:
-        linux.unshare(linux.CLONE_NEWNS)
-        user = f"uid={_TEST_USER},gid={_TEST_USER}"
-        plain = linux.MS_NOSUID | linux.MS_NODEV
-        linux.mount("tmpfs", _BOX, "tmpfs", plain, f"mode=755,{user}")
-        folder = os.open(_BOX, os.O_RDONLY | os.O_DIRECTORY)  # this one stays open to us for writing
-        linux.mount(_BOX, _BOX, None, linux.MS_BIND)
-        linux.mount(None, _BOX, None, linux.MS_BIND | linux.MS_REMOUNT | linux.MS_RDONLY | plain)
-        linux.mount("tmpfs", _WORK, "tmpfs", plain | linux.MS_NOATIME, "size=16m,nr_inodes=1024,mode=1777")
-        os.chdir(_WORK)
-        self._threads = threads
-        _plain_limits()
-        if not threads:
-            self._leave_rights()
+    def _make_box(self) -> Box:
+        """/box: one mount that we keep open for writing, another over it that tests see and can't write to."""
+        linux.mount("tmpfs", _BOX, "tmpfs", _PLAIN, f"mode=755,uid={_TEST_USER},gid={_TEST_USER}")
+        folder = os.open(_BOX, os.O_RDONLY | os.O_DIRECTORY)
         box = FileBox(folder, _BOX, _WORK)
-        if not threads:
-            self._spawner.install()
+        linux.mount(_BOX, _BOX, None, linux.MS_BIND)
+        linux.mount(None, _BOX, None, linux.MS_BIND | linux.MS_REMOUNT | linux.MS_RDONLY | _PLAIN)
+        box.open()
+        self._mount_work()
+        box.look()
         return box
+
+    def _mount_work(self) -> None:
+        linux.mount("tmpfs", _WORK, "tmpfs", _PLAIN | linux.MS_NOATIME, "size=16m,nr_inodes=1024,mode=1777")
+        os.chdir(_WORK)
+
+    def renew(self) -> None:
+        os.chdir("/")
+        linux.unmount(_WORK)
+        self._mount_work()
+        self.box.look()
+
+    def prepare(self, threads: bool) -> Drop:
+        if threads:
+            return self._drop
+        self._leave_rights()
+        return partial(resource.setrlimit, resource.RLIMIT_NPROC, (1, 1))
 
     def _leave_rights(self) -> None:
         if self._users > 1:
@@ -161,13 +179,10 @@ class NamespaceJail:
         linux.die_with_parent()
         linux.drop_capabilities()
 
-    def drop(self) -> None:
-        if self._threads:
-            lower_limit(resource.RLIMIT_NPROC, 512)
-            self._leave_rights()
-            self._program.install()
-        else:
-            resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+    def _drop(self) -> None:
+        lower_limit(resource.RLIMIT_NPROC, 512)
+        self._leave_rights()
+        self._program.install()
 
 
 def _bind(source: str, target: str) -> None:
@@ -218,15 +233,22 @@ class ContainerJail:
         self._filter = Filter()
         self._tests = 0
         os.setgroups([])
+        _plain_limits()
+        os.chdir("/work")
+        box = FileBox(os.open("/box", os.O_RDONLY | os.O_DIRECTORY), "/box", "/work", self._clean)
+        box.open()
+        box.look()
+        self.box: Box = box
 
     def fork_submission(self) -> int:
         return linux.fork()
 
-    def prepare(self, threads: bool) -> Box:
+    def prepare(self, threads: bool) -> Drop:
         del threads
-        _plain_limits()
-        os.chdir("/work")
-        return FileBox(os.open("/box", os.O_RDONLY | os.O_DIRECTORY), "/box", "/work", self._clean)
+        return self._drop
+
+    def renew(self) -> None:
+        """Never asked for: the box cleans up by itself."""
 
     @property
     def _user(self) -> int:
@@ -237,7 +259,7 @@ class ContainerJail:
         os.setresuid(self._user, self._user, self._user)
         linux.die_with_parent()
 
-    def drop(self) -> None:
+    def _drop(self) -> None:
         lower_limit(resource.RLIMIT_NPROC, 512)
         self._become_user()
         linux.set_dumpable(True)  # else /dev/stdin, a link into /proc, would be closed to it
@@ -251,11 +273,13 @@ class ContainerJail:
             for folder, names, _ in os.walk("/work"):
                 for name in names:
                     with contextlib.suppress(OSError):
-                        os.chmod(f"{folder}/{name}", 0o700)
-            for name in os.listdir("/work"):
-                path = f"/work/{name}"
-                with contextlib.suppress(OSError):
-                    os.unlink(path) if os.path.islink(path) or not os.path.isdir(path) else shutil.rmtree(path)
+                        os.chmod(f"{folder}/{name}", 0o700, follow_symlinks=False)
+            for folder, folders, files in os.walk("/work", topdown=False):
+                for remove, found in ((os.unlink, files), (os.rmdir, folders)):
+                    for name in found:
+                        path = f"{folder}/{name}"
+                        with contextlib.suppress(OSError):
+                            (os.unlink if os.path.islink(path) else remove)(path)
             os._exit(0)
         os.waitpid(pid, 0)
         self._tests += 1
@@ -269,23 +293,23 @@ class LandlockJail:
     def __init__(self, config: dict[str, Any], stream: Any) -> None:
         del stream
         self._user = config.get("user")
-        readable = [
-            p
-            for p in (*(source for source, _ in config["binds"]), *(f"/dev/{name}" for name in _DEVICES))
-            if os.path.exists(p)
-        ]
-        self._rules = linux.Landlock(readable)
+        places = (*(source for source, _ in config["binds"]), *(f"/dev/{name}" for name in _DEVICES))
+        self._rules = linux.Landlock([path for path in places if os.path.exists(path)])
         self._filter = Filter()
+        self.box: Box = MemoryBox()
+        _plain_limits()
 
     def fork_submission(self) -> int:
         return linux.fork()
 
-    def prepare(self, threads: bool) -> Box:
+    def prepare(self, threads: bool) -> Drop:
         del threads
-        _plain_limits()
-        return MemoryBox()
+        return self._drop
 
-    def drop(self) -> None:
+    def renew(self) -> None:
+        """Never asked for: a test can't write anywhere."""
+
+    def _drop(self) -> None:
         if self._user is not None:
             os.setgroups([])
             os.setresgid(self._user, self._user, self._user)

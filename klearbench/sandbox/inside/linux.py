@@ -6,6 +6,7 @@ import ctypes
 import os
 import platform
 import signal
+from typing import ClassVar
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -131,7 +132,7 @@ class Landlock:
     Source: landlock(7); the access bits of each ABI version from linux/landlock.h.
     """
 
-    _FS_BITS = {1: 13, 2: 14, 3: 15, 4: 15}
+    _FS_BITS: ClassVar[dict[int, int]] = {1: 13, 2: 14, 3: 15, 4: 15}
     _EXECUTE, _READ_FILE, _READ_DIR = 1, 4, 8
 
     def __init__(self, readable: list[str]) -> None:

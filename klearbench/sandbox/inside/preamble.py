@@ -6,6 +6,10 @@ The list is that of LiveCodeBench's import prelude, in an order that keeps the b
 
 from __future__ import annotations
 
+import builtins
+import re
+import sys
+import types
 from typing import Any
 
 RECURSION_LIMIT = 50_000
@@ -13,14 +17,12 @@ RECURSION_LIMIT = 50_000
 _SOURCE = """
 from string import *
 from re import *
-from datetime import *
 from collections import *
 from heapq import *
 from bisect import *
 from copy import *
 from math import *
 from random import *
-from statistics import *
 from itertools import *
 from functools import *
 from operator import *
@@ -29,8 +31,7 @@ from sys import *
 from json import *
 from typing import *
 from builtins import *
-import string, re, datetime, collections, heapq, bisect, copy, math, random, statistics, itertools, functools
-import operator, io, sys, json, typing, array, cmath, decimal, fractions, queue, time
+import string, re, collections, heapq, bisect, copy, math, random, itertools, functools, operator, io, sys, json, typing
 
 
 class ListNode:
@@ -44,8 +45,46 @@ class TreeNode:
 """
 
 
-def names() -> dict[str, Any]:
-    """The names, made once in the zygote."""
-    found: dict[str, Any] = {"__name__": "solution"}
-    exec(compile(_SOURCE, "preamble", "exec"), found)
-    return {name: value for name, value in found.items() if not name.startswith("__")}
+_RARE = {
+    "datetime": re.compile(rb"\b(?:datetime|date|timedelta|timezone|tzinfo|MINYEAR|MAXYEAR|UTC)\b"),
+    "statistics": re.compile(
+        rb"statistics|mean|median|\bmode\b|multimode|stdev|variance|quantiles|NormalDist|correlation|covariance"
+        rb"|linear_regression"
+    ),
+}
+"""Modules of the prelude that take long to import and are seldom meant: only where one of their names is mentioned."""
+
+Modules = dict[bool, types.ModuleType]
+"""The module that a program becomes, without and with the preamble's names."""
+
+
+def modules() -> Modules:
+    """Made once in the zygote, for every submission to have a copy of its own by being forked."""
+    made = {}
+    for wanted in (False, True):
+        made[wanted] = types.ModuleType("__main__")
+        made[wanted].__dict__["__builtins__"] = builtins
+    names = made[True].__dict__
+    exec(compile(_SOURCE, "preamble", "exec"), names)
+    names.update(stdin=sys.stdin, stdout=sys.stdout, stderr=sys.stderr)
+    return made
+
+
+def module(given: Modules, wanted: bool, source: bytes, collectable: bool) -> types.ModuleType:
+    """A submission's module. `collectable`: one that nothing else keeps alive, and that the collector, told to leave
+    the zygote's objects alone, will look at."""
+    found = given[wanted]
+    if collectable:
+        found = types.ModuleType("__main__")
+        found.__dict__.update(given[wanted].__dict__)
+    for name, words in _RARE.items() if wanted else ():
+        if words.search(source):
+            _star_import(name, found.__dict__)
+    return found
+
+
+def _star_import(name: str, names: dict[str, Any]) -> None:
+    """`import NAME` and `from NAME import *`, but for names that others of the preamble have taken."""
+    made: dict[str, Any] = {}
+    exec(f"from {name} import *\nimport {name}", made)
+    names.update({key: value for key, value in made.items() if key == name or key not in names})

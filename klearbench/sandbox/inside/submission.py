@@ -15,9 +15,8 @@ import resource
 import select
 import signal
 import time
-from typing import Any
 
-from . import child, frames, linux
+from . import child, frames, linux, preamble
 from .jail import Jail, lower_limit
 from .stream import Stream
 
@@ -38,9 +37,13 @@ _ADDRESS_SLACK_MB = 64
 _TRAITS = {
     "threads": re.compile(rb"thread|concurrent|asyncio|multiproc|ctypes|joblib|numpy|scipy|numba|pandas|cffi|nogil"),
     "last_words": re.compile(rb"__del__|weakref|open|Buffer|TextIO|BytesIO|StringIO|finali[sz]e|eval|exec|import_"),
-    "random": re.compile(rb"random|shuffle|choice|sample|import_"),
+    "random": re.compile(rb"rand|shuffle|choice|sample|gauss|uniform|variate|import_"),
 }
-_PRELOADED = ("numpy",)
+_WORTH_IMPORTING = re.compile(
+    rb"\b(?:array|asyncio|cmath|concurrent|contextlib|dataclasses|datetime|decimal|enum|fractions|inspect|itertools"
+    rb"|numbers|numpy|pprint|queue|sortedcontainers|statistics|struct|textwrap|threading|traceback|typing|zlib)\b"
+)
+"""Modules that are imported once for a submission where its source names them, not again by each of its tests."""
 
 
 def traits(source: bytes) -> dict[str, bool]:
@@ -53,29 +56,35 @@ def traits(source: bytes) -> dict[str, bool]:
     return {name: words.search(source) is not None for name, words in _TRAITS.items()}
 
 
+def _import_mentioned(source: bytes) -> set[str]:
+    """Import what the source names; the names."""
+    found = {name.decode() for name in _WORTH_IMPORTING.findall(source)}
+    for name in found:
+        with contextlib.suppress(Exception):
+            __import__(name)
+    return found
+
+
 class Submission:
     """The loop over the tests of one submission."""
 
-    def __init__(self, jail: Jail, stream: Stream, opening: bytes, names: dict[str, Any]) -> None:
+    def __init__(self, jail: Jail, stream: Stream, opening: bytes, modules: preamble.Modules) -> None:
         settings, self._source = frames.unpack_open(opening)
-        modules = [name for name in _PRELOADED if name.encode() in self._source]
-        for name in modules:
-            with contextlib.suppress(Exception):
-                __import__(name)
+        packages = _import_mentioned(self._source)
         found = traits(self._source)
-        found["random"] |= bool(settings["preamble"]) or settings["mode"] == "functional"
-        self._stream, self._jail = stream, jail
-        self._cpu_s, self._wall_s = float(settings["cpu_s"]), float(settings["wall_s"])
-        self._cap, self._memory_mb = int(settings["output_mb"]) << 20, int(settings["memory_mb"])
+        module = preamble.module(modules, settings.preamble or settings.functional, self._source, found["last_words"])
+        self._stream = stream
+        self._cpu_s, self._wall_s = settings.cpu_s, settings.wall_s
+        self._cap, self._memory_mb = settings.output_mb << 20, settings.memory_mb
         self._stage = mmap.mmap(-1, mmap.PAGESIZE)
-        self._box = jail.prepare(found["threads"])
-        self._program = child.Program(settings, found, self._box.source(self._source), names)
+        self._box, drop = jail.box, jail.prepare(found["threads"])
+        self._program = child.Program(settings, found, self._box.source(self._source), module, drop)
         self._functional = self._program.functional
         self._result = self._value_pipe() if self._functional else self._box.out
         self._pipes = select.poll()
         self._pipes.register(self._result, select.POLLIN)
         self._pipes.register(self._box.err, select.POLLIN)
-        slack = _ADDRESS_SLACK_MB * (8 if modules else 1)
+        slack = _ADDRESS_SLACK_MB * (8 if "numpy" in packages else 1)
         lower_limit(resource.RLIMIT_AS, (self._memory_mb + slack) << 20)  # inherited by every test
 
     def _value_pipe(self) -> int:
@@ -106,7 +115,7 @@ class Submission:
         started = time.monotonic()
         pid = linux.fork()
         if pid == 0:
-            child.run(self._program, self._jail, self._stage, self._source, arguments)
+            child.run(self._program, self._stage, self._source, arguments)
         pidfd = os.pidfd_open(pid)
         poll = select.poll()
         poll.register(pidfd, select.POLLIN)

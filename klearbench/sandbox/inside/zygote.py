@@ -21,9 +21,11 @@ from . import child, frames, jail, linux, preamble, submission
 from .stream import Stream
 
 PRELOAD = (
-    "array bisect cmath collections contextlib copy dataclasses datetime decimal enum fractions functools heapq inspect "
-    "io itertools json math operator queue random re statistics string textwrap time typing"
-).split()
+    *("bisect", "collections", "copy", "functools", "heapq", "io", "itertools", "json", "math", "operator", "random"),
+    *("re", "string", "time", "typing"),
+)
+"""What most programs import. Each extension module costs every fork several mappings: the rarer ones are imported by
+the submissions that name them."""
 
 
 def main(config: dict[str, Any]) -> None:
@@ -31,13 +33,12 @@ def main(config: dict[str, Any]) -> None:
     stream = _streams(config["tier"])
     try:
         shut_in = jail.JAILS[config["tier"]](config, stream)
-        _standard_files()
         sys.path.remove(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         sys.path += config["path"]
         for name in PRELOAD:
             importlib.import_module(name)
-        names = preamble.names()
         child.warm_up()
+        modules = preamble.modules()
         linux.small_thread_stacks()
     except BaseException:
         stream.write(frames.frame(frames.FAULT, traceback.format_exc().encode()))
@@ -51,44 +52,36 @@ def main(config: dict[str, Any]) -> None:
         kind, payload = stream.read_frame()
         if kind != frames.OPEN:
             os._exit(0)
-        _submission(shut_in, stream, payload, names)
+        _submission(shut_in, stream, payload, modules)
 
 
 def _streams(tier: str) -> Stream:
-    """The frames' descriptors, moved out of the way of a test's own; standard error tells nobody anything."""
+    """The frames' descriptors, moved out of the way of a test's own: 0 to 3 are taken, by nothing."""
     given = (0, 1) if tier == "container" else (3, 3)
     moved = [os.dup2(fd, 20 + n, inheritable=False) for n, fd in enumerate(given)]
     nowhere = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 3):
+    for fd in range(4):
         os.dup2(nowhere, fd)
     if nowhere > 3:
         os.close(nowhere)
     return Stream(*moved)
 
 
-def _standard_files() -> None:
-    """Descriptors 0 to 3 are taken, by nothing, so that a test's files come after them."""
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2, 3):
-        if nowhere != fd:
-            os.dup2(nowhere, fd)
-    if nowhere > 3:
-        os.close(nowhere)
-
-
-def _submission(shut_in: jail.Jail, stream: Stream, opening: bytes, names: dict[str, Any]) -> None:
+def _submission(shut_in: jail.Jail, stream: Stream, opening: bytes, modules: preamble.Modules) -> None:
     """Serve one submission, by as many processes as it takes (one that finds leftovers of a test is replaced)."""
     again = True
     while again:
         pid = shut_in.fork_submission()
         if pid == 0:
-            _serve(shut_in, stream, opening, names)
+            _serve(shut_in, stream, opening, modules)
         again = _wait(pid, stream) == submission.RENEW_EXIT
+        if again:
+            shut_in.renew()
 
 
-def _serve(shut_in: jail.Jail, stream: Stream, opening: bytes, names: dict[str, Any]) -> None:
+def _serve(shut_in: jail.Jail, stream: Stream, opening: bytes, modules: preamble.Modules) -> None:
     try:
-        os._exit(submission.Submission(shut_in, stream, opening, names).serve())
+        os._exit(submission.Submission(shut_in, stream, opening, modules).serve())
     except BaseException:
         stream.write(frames.frame(frames.FAULT, traceback.format_exc().encode()))
         os._exit(1)

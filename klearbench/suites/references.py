@@ -1,0 +1,84 @@
+"""References on their way to a judge: checked before any sample is made, then judged each by the judge of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from klearbench.judging.judge import MathJudge, check_golds
+from klearbench.sandbox.base import Sandbox
+from klearbench.suites.coderows import refuse_bad_tests
+from klearbench.types import Answer, CodeTests, Reference, Sample, Verdict
+
+
+class Judge(Protocol):
+    """What evaluation, curation and RL need of a judge."""
+
+    def judge(self, items: Sequence[tuple[Sample, Reference]]) -> list[Verdict]:
+        """One verdict an item, in order. A failure of the judge's own is a `judge_error` verdict."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOptions:
+    """How is judged.
+
+    Attributes:
+        math: "strict" or "math-verify".
+        sandbox: where programs run: "local", "docker", or a sandbox, which the caller closes.
+        code: "strict", or "compat": LiveCodeBench's own rules.
+        first_failure: stop a program's tests at the first that fails; its score is then no share of tests passed.
+        workers: judge processes, and sandbox slots, at most.
+    """
+
+    math: str = "strict"
+    sandbox: str | Sandbox = "local"
+    code: str = "strict"
+    first_failure: bool = False
+    workers: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class OpenJudges:
+    """Judges that are ready. `math` and `code` are their identities, for manifests; no code judge: None."""
+
+    judges: Judge
+    math: Mapping[str, Any]
+    code: Mapping[str, Any] | None
+
+    def judge(self, items: Sequence[tuple[Sample, Reference]]) -> list[Verdict]:
+        return self.judges.judge(items)
+
+
+@contextmanager
+def open_judges(references: Iterable[Reference], options: JudgeOptions) -> Iterator[OpenJudges]:
+    """Judges for some references; a sandbox is opened only if one of them is a program's.
+
+    Raises:
+        DataError: a reference that can't be judged, by its problem id.
+        SandboxUnavailable: this machine can run no program safely.
+    """
+    found = list(references)
+    with ExitStack() as stack:
+        math = stack.enter_context(MathJudge(mode=options.math, workers=options.workers))
+        check_golds((reference for reference in found if isinstance(reference, Answer)), math)
+        programs = [reference for reference in found if isinstance(reference, CodeTests)]
+        for reference in programs:
+            refuse_bad_tests(reference)
+        if not programs:
+            yield OpenJudges(cast(Judge, math), math.identity(), None)  # all that it will get are answers
+            return
+        from klearbench.judging.code import CodeJudge
+        from klearbench.judging.judges import Judges
+
+        code = stack.enter_context(
+            CodeJudge(
+                sandbox=options.sandbox,
+                mode=options.code,
+                workers=options.workers,
+                first_failure=options.first_failure,
+            )
+        )
+        yield OpenJudges(Judges(math, code), math.identity(), code.identity())
