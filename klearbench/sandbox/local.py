@@ -26,6 +26,7 @@ from klearbench.sandbox.wire import StreamSlot, read_frame, read_ready
 TIERS = ("namespaces", "landlock")
 _FOLDER = Path(__file__).parent
 _START_LIMIT_S = 60.0
+_CHUNK = 1 << 18
 _STACK_BYTES = 256 << 20
 _FIRST_USER = 200_000
 _NOBODY = 65534
@@ -49,6 +50,7 @@ class _SocketChannel:
     def __init__(self, arguments: list[str]) -> None:
         ours, theirs = socket.socketpair()
         self._socket, self._lock, self._closed = ours, threading.Lock(), False
+        self._received = bytearray()
         try:
             self._process = subprocess.Popen(
                 [_interpreter(), "-s", "-P", "-S", "-X", "utf8", "-c", _BOOT, str(theirs.fileno()), *arguments],
@@ -74,19 +76,19 @@ class _SocketChannel:
             raise SandboxError(f"the sandbox's process is gone ({error.strerror or error})") from None
 
     def recv_exact(self, count: int, timeout_s: float) -> bytes:
-        parts: list[bytes] = []
-        while count:
+        while len(self._received) < count:
             try:
                 if not self._poll.poll(timeout_s * 1000):
                     raise SandboxError(f"the sandbox gave no answer within {timeout_s:.0f} s")
-                data = self._socket.recv(min(count, 1 << 20))
+                data = self._socket.recv(_CHUNK)
             except OSError as error:
                 raise SandboxError(f"the sandbox's process is gone ({error.strerror or error})") from None
             if not data:
                 raise SandboxError("the sandbox's process ended")
-            parts.append(data)
-            count -= len(data)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+            self._received += data
+        data = bytes(self._received[:count])
+        del self._received[:count]
+        return data
 
     def close(self) -> None:
         with self._lock:
@@ -105,14 +107,16 @@ class _SocketChannel:
 
 _BOOT = f"""
 import json, os, resource, sys
-fd, folder, config = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-if fd != 3:
-    os.dup2(fd, 3)
+fd, folder, config, again = sys.argv[1:]
+if not again:
+    if fd != "3":
+        os.dup2(int(fd), 3)
+    os.set_inheritable(3, True)
     hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
     wanted = {_STACK_BYTES}
     resource.setrlimit(resource.RLIMIT_STACK, (wanted if hard < 0 else min(wanted, hard), hard))
     # Again, because room for the stack is set aside when a program starts.
-    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:-3], "3", folder, config])
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:-4], "3", folder, config, "again"])
 sys.path.append(folder)
 from inside.zygote import main
 main(json.loads(config))
@@ -193,7 +197,7 @@ def _config(tier: str, solutions: Path | None) -> dict[str, Any]:
 
 def _start(tier: str, solutions: Path | None) -> _SocketChannel:
     """A warm, jailed zygote. Raises SandboxError when it does not come up."""
-    channel = _SocketChannel([str(_FOLDER), json.dumps(_config(tier, solutions))])
+    channel = _SocketChannel([str(_FOLDER), json.dumps(_config(tier, solutions)), ""])
     try:
         if tier == "namespaces":
             _map_users(channel)
