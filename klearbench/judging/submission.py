@@ -25,7 +25,7 @@ from klearbench.judging.views import View
 from klearbench.sandbox.base import Command, SandboxUnavailable
 from klearbench.types import CodeTests, Sample, Status, Verdict
 
-LOT_TESTS = 16
+LOT_TESTS = 64
 _LOT_S = 1.0
 """A lot of a problem never seen holds this many tests; of one that was, about this much CPU time (seconds)."""
 
