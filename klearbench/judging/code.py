@@ -134,6 +134,7 @@ class CodeJudge:
             workers=self._size,
             gate=self._gate,
             pace=self._pace,
+            offer=self._workers.offer,
         )
         if submission.lots:
             self._slots.start()

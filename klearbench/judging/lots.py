@@ -7,6 +7,7 @@ references, however large its tests are.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from typing import Protocol, cast
@@ -20,6 +21,8 @@ from klearbench.sandbox.base import Command, RunResult, SandboxError
 from klearbench.types import CodeTests, Status
 
 _PROBLEMS = 100_000
+SHARE_AFTER_S = 1.0
+"""A lot that has run for so long (wall time) gives half of what is left to a slot that has nothing to do."""
 _HELD_CHARS = 64 << 20
 """Outputs that may wait for a checker program, characters together."""
 
@@ -84,6 +87,10 @@ class Owner(Protocol):
 
     def done(self, lot: TestLot) -> None: ...
 
+    def share(self, lot: TestLot) -> bool:
+        """Whether a slot that has nothing to do takes the lot over."""
+        ...
+
     def fail(self, error: Exception) -> None: ...
 
 
@@ -130,10 +137,22 @@ class TestLot:
     def _over(self, unit: int) -> bool:
         return self._owner.settled or self.series.over_at(unit)
 
+    def _share(self, since: float) -> bool:
+        """Give the later half away if this takes long and a slot is free."""
+        half = len(self._todo) // 2
+        if not half or time.monotonic() - since < SHARE_AFTER_S:
+            return False
+        mean_s = self.cpu_s / self.runs if self.runs else 0.0
+        lot = TestLot(self._owner, self.series, self._todo[-half:], self._gate, expected_s=mean_s * half)
+        if not self._owner.share(lot):
+            return False
+        self._todo = self._todo[:-half]
+        return True
+
     def _together(self, slots: Slots) -> None:
-        """Run what is left, beside other lots, until another one wants to be alone."""
+        """Run what is left, beside other lots, until another one wants to be alone or takes a part over."""
         limit_s = self.series.tests.inputs.time_limit_s
-        todo = self._todo
+        todo, since = self._todo, time.monotonic()
         if todo and not self._over(todo[0]):
             with closing(self._results(slots, todo)) as results:
                 for place, result in enumerate(results):
@@ -144,7 +163,7 @@ class TestLot:
                     self._todo = todo[place + 1 :]
                     if self._held > _HELD_CHARS:
                         self._check(slots)
-                    if self._gate.wanted or (self._todo and self._over(self._todo[0])):
+                    if self._gate.wanted or (self._todo and self._over(self._todo[0])) or self._share(since):
                         break
         if self._todo and self._over(self._todo[0]):
             self._todo = ()

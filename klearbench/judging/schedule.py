@@ -154,6 +154,15 @@ class Workers:
                 self._start()
             self._changed.notify(len(self._heap))
 
+    def offer(self, lot: Lot) -> bool:
+        """Queue a lot if a worker has nothing to do; whether it was queued."""
+        with self._changed:
+            spare = self._idle + self._size - len(self._threads)
+            if self._closed or spare <= len(self._heap):
+                return False
+        self.put([lot])
+        return True
+
     def _start(self) -> None:
         slots = Slots(self._open)
         thread = threading.Thread(target=self._work, args=(slots,), name="code-judge", daemon=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass
 from itertools import pairwise
@@ -62,10 +62,19 @@ class Submission:
         rules: the rules of each view; the first one's verdict is the submission's.
         first_failure: stop at the first failing test.
         workers: slots that could share the tests.
+        offer: takes a lot over if a slot has nothing to do.
     """
 
     def __init__(
-        self, row: Row, rules: Sequence[Rules], *, first_failure: bool, workers: int, gate: Gate, pace: Pace
+        self,
+        row: Row,
+        rules: Sequence[Rules],
+        *,
+        first_failure: bool,
+        workers: int,
+        gate: Gate,
+        pace: Pace,
+        offer: Callable[[TestLot], bool],
     ) -> None:
         self._sample, self._total = row[0], len(row[1].inputs.inputs)
         self.key = (row[0].suite, row[0].problem_id)
@@ -73,7 +82,7 @@ class Submission:
         self.future.add_done_callback(self._settle)
         self.settled = False
         self._lock = threading.Lock()
-        self._pace = pace
+        self._pace, self._offer = pace, offer
         self.lots: list[TestLot] = []
         self._views: list[View] = []
         self._series: list[Series] = []
@@ -113,6 +122,17 @@ class Submission:
             TestLot(self, series, range(start, end), gate, expected_s=(mean or 0.0) * (end - start))
             for start, end in pairwise(bounds)
         ]
+
+    def share(self, lot: TestLot) -> bool:
+        """Count a part of one of the lots as a lot of its own, if a slot that has nothing to do takes it over."""
+        with self._lock:
+            if self.settled:
+                return False
+            self._pending.add(lot)
+            taken = self._offer(lot)
+            if not taken:
+                self._pending.discard(lot)
+            return taken
 
     def done(self, lot: TestLot) -> None:
         """A lot is done; the last one brings the verdict."""

@@ -15,6 +15,7 @@ import pytest
 
 from klearbench.errors import ConfigError
 from klearbench.judging import code as code_module
+from klearbench.judging import lots
 from klearbench.judging.code import CodeJudge
 from klearbench.sandbox.base import RunResult, RunStatus, SandboxError, SandboxUnavailable
 from klearbench.types import CodeTests, ExpectedOutputs, Sample, Status, Verdict
@@ -334,6 +335,17 @@ def test_large_inputs_are_held_once_and_let_go() -> None:
         gc.collect()
         assert most <= 2 * 16 + 4
         assert sum(ref() is not None for ref in alive) <= 2
+
+
+def test_a_long_lot_gives_half_of_what_is_left_to_a_free_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lots, "SHARE_AFTER_S", 0.05)
+    box = FakeSandbox({"slow": sleepy(0.04)})
+    numbers = range(1, 17)
+    [verdict] = judge([(sample("slow"), doubling(numbers))], box, workers=4)
+    assert (verdict.status, verdict.passed, verdict.total) == (Status.correct, 16, 16)
+    assert sorted(map(int, box.seen("slow"))) == list(numbers)  # each once
+    assert len({call.slot for call in box.calls}) > 1
+    assert box.most > 1
 
 
 def test_problems_known_to_be_slow_go_first() -> None:
