@@ -14,7 +14,6 @@ from typing import Protocol
 
 _SEALS = 0x1 | 0x2 | 0x4 | 0x8
 _ADD_SEALS = 1033
-_PIPE_BYTES = 1 << 16
 
 
 class Box(Protocol):
@@ -123,7 +122,7 @@ class MemoryBox:
 
 def _block() -> None:
     """The descriptors are shared by all tests: what one set on them must not reach the next."""
-    for fd in (1, 2):
+    for fd in (0, 1, 2):
         fcntl.fcntl(fd, fcntl.F_SETFL, 0)
 
 

@@ -73,8 +73,8 @@ def run(program: Program, stage: Any, source: bytes, arguments: list[Any]) -> No
     Flat, since each function called and each object looked at is a page of memory that has to be copied first.
     """
     try:
-        os.closerange(program.first_fd, 1 << 16)
         program.drop()
+        os.closerange(program.first_fd, 1 << 16)
         code = program.code
         if code is None:
             stage[0] = COMPILING

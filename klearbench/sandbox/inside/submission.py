@@ -194,8 +194,10 @@ class Submission:
         if stage != child.COMPILED:
             raise RuntimeError(f"a test could not be started: {err.decode(errors='replace')}")
         if self._program.code is None:
-            # It has compiled in a test's own process, so it can be compiled here, for all tests to come.
-            self._program.code = self._program.compile(self._source)
+            # It has compiled in a test's own process, so it can be compiled here, for all tests to come. If it can't
+            # (a nesting that is just too deep from here), each test goes on doing it.
+            with contextlib.suppress(Exception):
+                self._program.code = self._program.compile(self._source)
         if code == 1 and err.rstrip().rsplit(b"\n", 1)[-1].startswith(b"MemoryError"):
             return MEMORY_LIMIT
         if code < 0:
