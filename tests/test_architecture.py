@@ -89,8 +89,30 @@ def test_klearbench_never_imports_klearrl(path):
     ids=lambda p: str(p.relative_to(ROOT)),
 )
 def test_engines_and_sandboxes_know_no_answers(path):
-    assert {"Answer", "ExpectedOutputs", "answers", "expected_outputs"}.isdisjoint(names(path))
+    assert {"Answer", "ExpectedOutputs", "CodeTests", "Reference", "answers", "expected_outputs"}.isdisjoint(names(path))
     assert [name for name in imported(path) if name.startswith("klearbench.judging")] == []
+
+
+@pytest.mark.parametrize("path", modules("klearbench/sandbox"), ids=lambda p: str(p.relative_to(ROOT)))
+def test_the_sandbox_imports_no_part_of_ours_that_could_hold_an_answer(path):
+    ours = {name for name in imported(path) if name.split(".")[0] in PACKAGES}
+    allowed = ("klearbench.sandbox", "klearbench.errors", "klearbench.faults")
+    assert {name for name in ours if name != "klearbench" and not name.startswith(allowed)} == set()
+
+
+@pytest.mark.parametrize("path", modules("klearbench/sandbox/inside"), ids=lambda p: p.name)
+def test_what_runs_inside_a_sandbox_needs_the_standard_library_alone(path):
+    others = {name.split(".")[0] for name in imported(path) if not name.startswith(".")}
+    assert others <= set(sys.stdlib_module_names)
+
+
+def test_a_command_has_no_field_for_an_answer():
+    from dataclasses import fields
+
+    from klearbench.sandbox.base import Command, Limits
+
+    assert [f.name for f in fields(Command)] == ["code", "mode", "fn_name", "preamble", "wait_for_threads", "limits"]
+    assert [f.name for f in fields(Limits)] == ["cpu_s", "wall_s", "memory_mb", "output_mb"]
 
 
 def test_the_records_that_engines_see_have_no_field_for_an_answer():
