@@ -7,7 +7,7 @@ second where one is allowed. Each run must find what a judge with one worker, al
 programs spin on their own CPU clock, so that the truth does not hang on the speed of the machine.
 
 Soak: many tests of every kind of end. The memory of the judge and of its slots, their processes, zombies and file
-descriptors must stay as they were after the first thousand tests, and nothing may be left when the judge is closed.
+descriptors must stay as they were at the first sample, and nothing may be left when the judge is closed.
 
 Prints a table each; exits with 1 if anything differs.
 """
@@ -61,9 +61,11 @@ PR_SET_CHILD_SUBREAPER = 36
 SOAK_TESTS = 50
 """Tests of one submission in the soak."""
 
-SAMPLE_EVERY = 1000
+SAMPLE_EVERY = 500
 GROWTH_MB = 8.0
 """What the memory may move by between the first sample and any later one, MiB."""
+_SETTLE_S, _PATIENCE_S = 0.3, 5.0
+"""Before each sample, and for what still differs from the first one."""
 
 
 def item(index: int, code: str, inputs: Sequence[str], outputs: Sequence[str], time_limit_s: float) -> Item:
@@ -74,8 +76,8 @@ def item(index: int, code: str, inputs: Sequence[str], outputs: Sequence[str], t
     return sample, CodeTests(given, ExpectedOutputs(problem, tuple(outputs)))
 
 
-def load_items(each: int) -> tuple[list[Item], list[Found]]:
-    """So many sleepers and as many spinners in turns, and what is true of them.
+def load_items(each: int, limit_s: float = 1.0) -> tuple[list[Item], list[Found]]:
+    """So many sleepers and as many spinners in turns, with this limit (CPU seconds), and what is true of them.
 
     A sleeper outlasts its CPU limit by half and is right; one in ten never wakes and is over the time limit. Of the
     spinners every other one is under the limit.
@@ -83,10 +85,12 @@ def load_items(each: int) -> tuple[list[Item], list[Found]]:
     items, truth = [], []
     for index in range(each):
         right = index % 10 != 9
-        items.append(item(2 * index, SLEEPER, ["1.5\n" if right else "1000\n"], ["awake\n"], 1.0))
+        seconds = 1.5 * limit_s if right else 1000
+        items.append(item(2 * index, SLEEPER, [f"{seconds}\n"], ["awake\n"], limit_s))
         truth.append(_found_of(right))
         right = index % 2 == 0
-        items.append(item(2 * index + 1, SPINNER, ["0.85\n" if right else "1.15\n"], ["done\n"], 1.0))
+        seconds = (0.85 if right else 1.15) * limit_s
+        items.append(item(2 * index + 1, SPINNER, [f"{seconds}\n"], ["done\n"], limit_s))
         truth.append(_found_of(right))
     return items, truth
 
@@ -143,6 +147,16 @@ class Held:
             sum(map(_descriptors, living)),
         )
 
+    @classmethod
+    def settled(cls, first: Held | None) -> Held:
+        """The same, once the last submission's process has ended, which it does a moment after its verdict."""
+        time.sleep(_SETTLE_S)
+        held, ends = cls.now(), time.monotonic() + _PATIENCE_S
+        while first is not None and held.differs(first) and time.monotonic() < ends:
+            time.sleep(0.02)
+            held = cls.now()
+        return held
+
     def row(self) -> str:
         memory = f"{self.judge_mb:9.1f} {self.slots_mb:9.1f}"
         return f"{memory} {self.processes:9d} {self.zombies:8d} {self.judge_fds:9d} {self.slot_fds:8d}"
@@ -198,10 +212,10 @@ def soak(sandbox: str, tests: int, workers: int = 2) -> bool:
     os.environ["TMPDIR"], tempfile.tempdir = str(scratch), None
     with CodeJudge(sandbox=sandbox, workers=workers) as judge:
         judge.judge([soak_item(0, "right")])
-    before = Held.now()
+    before = Held.settled(None)
     with CodeJudge(sandbox=sandbox, workers=workers) as judge:
         fine = _soak_batches(judge, tests)
-    after, left = Held.now(), sorted(path.name for path in scratch.rglob("*"))
+    after, left = Held.settled(before), sorted(path.name for path in scratch.rglob("*"))
     print(f"{'closed':>7} {0:6d} {after.row()}")
     wrong = [name for name in after.differs(before) if name != "judge_mb"]
     if left or wrong:
@@ -228,7 +242,7 @@ def _soak_batches(judge: CodeJudge, tests: int) -> bool:
         verdicts = judge.judge([soak_item(start + offset, kind) for offset, kind in enumerate(batch)])
         pairs = list(zip(verdicts, batch, strict=True))
         wrong = [(v, kind) for v, kind in pairs if v.status is not SOAK_PROGRAMS[kind][1]]
-        held = Held.now()
+        held = Held.settled(first)
         first = first or held
         grown = held.differs(first)
         print(f"{(start + per_batch) * SOAK_TESTS:7d} {len(wrong):6d} {held.row()} {' '.join(grown)}", flush=True)

@@ -30,8 +30,7 @@ _JUDGES = click.Choice(["strict", "math-verify"])
 _MATH_JUDGES = click.Choice(["strict", "math-verify", "both"])
 _MODES = click.Choice(["strict", "compat", "both"])
 _SANDBOXES = click.Choice(["local", "docker"])
-_SANDBOXES = click.Choice(["local", "docker"])
-_MODES = click.Choice(["strict", "compat"])
+_EVAL_MODES = click.Choice(["strict", "compat"])
 _FOLDER = click.Path(path_type=Path)
 
 
@@ -98,7 +97,9 @@ def doctor(data_dir: Path | None, fix: bool) -> None:
 @click.option("--dtype", help="auto, float32, bfloat16 or float16 (hf).")
 @click.option("--math-judge", default="strict", show_default=True, type=_JUDGES, help="Ours, or math-verify's word.")
 @click.option("--sandbox", default="local", show_default=True, type=_SANDBOXES, help="Where programs run.")
-@click.option("--mode", default="strict", show_default=True, type=_MODES, help="Rules for programs, ours or LCB's.")
+@click.option(
+    "--mode", default="strict", show_default=True, type=_EVAL_MODES, help="Rules for programs, ours or LCB's."
+)
 @click.option("--first-failure", is_flag=True, help="Stop a program's tests at the first that fails.")
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Judge processes.")
 @click.option("--data-dir", type=_FOLDER, help="Where benchmark files lie (default: KLEARBENCH_DATA).")

@@ -89,7 +89,9 @@ def test_klearbench_never_imports_klearrl(path):
     ids=lambda p: str(p.relative_to(ROOT)),
 )
 def test_engines_and_sandboxes_know_no_answers(path):
-    assert {"Answer", "ExpectedOutputs", "CodeTests", "Reference", "answers", "expected_outputs"}.isdisjoint(names(path))
+    assert {"Answer", "ExpectedOutputs", "CodeTests", "Reference", "answers", "expected_outputs"}.isdisjoint(
+        names(path)
+    )
     assert [name for name in imported(path) if name.startswith("klearbench.judging")] == []
 
 

@@ -113,6 +113,69 @@ def test_a_corrupt_line_17_of_what_is_judged(tmp_path, out, spoilt):
     assert not out.exists()
 
 
+PROGRAM = {"problem_id": "d", "sample_index": 0, "code": "print(2 * int(input()))"}
+DOUBLE = {"id": "d", "kind": "code", "tests": [{"input": "2", "output": "4"}]}
+
+
+def programs(folder, problem=DOUBLE, **row) -> tuple[object, ...]:
+    """The words of a `judge` command for one program, without its output."""
+    completions = write_jsonl(folder / "completions.jsonl", [PROGRAM | row])
+    return ("klearbench", "judge", completions, "--problems", write_jsonl(folder / "problems.jsonl", [problem]))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"tests": None}, "problems.jsonl:1: problem 'd': tests are missing"),
+        ({"tests": []}, "it has no test, so that no program could fail it"),
+        ({"tests": [{"input": "2"}]}, "test 1: output is missing"),
+        ({"checker": "tokenz"}, "unknown checker 'tokenz'; did you mean 'tokens'?"),
+        ({"checker": "floats:2"}, "the tolerance '2' of the checker 'floats' is no number from 0 to 1"),
+        ({"checker": "def chek(a, b, c):\n    return True"}, "defines no function check(input, expected, output)"),
+        ({"mode": "stdin"}, "unknown mode 'stdin'; did you mean 'stdio'?"),
+        ({"mode": "functional"}, "mode 'functional' needs a function's name"),
+        ({"time_limit_s": 0}, "time_limit_s is 0, a positive number was expected"),
+        ({"test": []}, "unknown key 'test'; did you mean 'tests'?"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_a_code_problem_that_cannot_be_judged(tmp_path, out, change, says):
+    refused(*programs(tmp_path, DOUBLE | change), "-o", out, says=says)
+    assert {path.name for path in tmp_path.iterdir()} == {"completions.jsonl", "problems.jsonl"}
+
+
+def test_a_program_that_is_given_twice_or_not_at_all_and_options_that_do_not_exist(tmp_path, out):
+    words = programs(tmp_path, completion="x")
+    refused(*words, "-o", out, says="exactly one of completion, code, answer is needed, found completion, code")
+    words = programs(tmp_path)
+    refused(*words, "--mode", "strikt", "-o", out, says="'strikt' is not one of 'strict'")
+    refused(*words, "--sandbox", "dokcer", "-o", out, says="'dokcer' is not one of 'local', 'docker'")
+    answer = write_jsonl(tmp_path / "answer.jsonl", [{"problem_id": "d", "sample_index": 0, "answer": "4"}])
+    refused(*words[:2], answer, *words[3:], "-o", out, says='"answer" row for a code problem; give "completion"')
+    assert {path.name for path in tmp_path.iterdir()} == {"completions.jsonl", "problems.jsonl", "answer.jsonl"}
+
+
+CODE = ("klearbench", "eval", "--suite", "puzzles-code", "--engine", "scripted", "--limit", 1)
+
+
+@pytest.mark.parametrize("command", ["judge", "eval"])
+def test_a_sandbox_that_is_not_there_is_told_before_anything_is_made(tmp_path, out, command):
+    words = programs(tmp_path) if command == "judge" else CODE
+    package = tmp_path / "without" / "docker"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise ImportError")
+    before = snapshot(tmp_path)
+    for env, says in (
+        ({"PYTHONPATH": str(package.parent)}, "no Python package docker (remedy: pip install 'klearbench[docker]')"),
+        ({"DOCKER_HOST": f"unix://{tmp_path}/none"}, "/none (remedy: start dockerd or podman's service, or set DOCKER"),
+    ):
+        refused(*words, "--sandbox", "docker", "-o", out, says=says, PYTHONDONTWRITEBYTECODE="1", **env)
+    says = "/none: no such folder (remedy: name one, or unset it)"
+    refused(*words, "-o", out, says=says, KLEARBENCH_SOLUTIONS=f"{tmp_path}/none")
+    assert snapshot(tmp_path) == before
+    ok(*words, "-o", out)
+
+
 @pytest.mark.parametrize("name", ["samples", "verdicts"])
 def test_a_corrupt_line_17_of_a_run_loses_nothing(tmp_path, out, name):
     words = ("klearbench", "eval", "--suite", suite_file(tmp_path), "--engine", "scripted", "-o", out)

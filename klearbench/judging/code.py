@@ -77,6 +77,14 @@ class CodeJudge:
             "first_failure": self._first_failure,
         }
 
+    def start(self) -> None:
+        """Start the sandbox now, so that a machine without one is known before anything is made or written.
+
+        Raises:
+            SandboxUnavailable: this machine has no such sandbox.
+        """
+        self._slots.start()
+
     def judge(self, items: Sequence[tuple[Sample, CodeTests]]) -> list[Verdict]:
         """One verdict a sample, in order. A failure of ours is a `judge_error` verdict, never an exception.
 

@@ -98,6 +98,7 @@ def run_judge(
         has_code = any(isinstance(references[problem_id], CodeTests) for problem_id, _ in keys)
         if has_code:
             config |= _code_config(code)
+            code.start()
         stack.enter_context(claim_file(out, config, inputs))
         check_golds((answer for answer in references.values() if isinstance(answer, Answer)), math[0])
         job = _Job(completions, problems.stem, out, references, keys, MixedJudge(math, lambda: code, BATCH), progress)

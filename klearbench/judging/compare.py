@@ -29,7 +29,8 @@ from klearbench.sandbox.values import Opaque, decode
 OUTPUT_TOLERANCE = 1e-6
 VALUE_TOLERANCE = 1e-5
 
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+# Possessive: a long run of digits is read once, however the token ends.
+_NUMBER = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 _LEADING_ZERO = re.compile(r"[+-]?0[0-9]")
 # float() is quick and exact enough for tokens of ordinary length; only near the limit must Decimal decide.
 _QUICK = 40
@@ -37,6 +38,9 @@ _QUICK = 40
 _INJECTIVE = 15
 _PRECISE = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[InvalidOperation])
 _SHOWN = 60
+_VALUE_FACTOR, _VALUE_SPARE = 16, 1 << 16
+"""An encoded value may be longer than the JSON that it equals (one character outside of ASCII takes twelve), not
+more so than this: small lists by the million would take a gigabyte here."""
 
 Rule = TypeVar("Rule")
 
@@ -70,12 +74,14 @@ def compare_output(expected: str, got: bytes, mode: str = "strict") -> Compariso
         return EQUAL
     if not printed:
         return Comparison(False, f"expected {shorten(wanted)}, got no output")
-    return _compare_lines(wanted.split("\n"), printed.split("\n"), line_equal)
+    return _compare_lines(wanted.split("\n"), printed, line_equal)
 
 
-def _compare_lines(wanted: list[str], printed: list[str], line_equal: Callable[[str, str], bool]) -> Comparison:
-    counts = "" if len(wanted) == len(printed) else f"; {len(wanted)} lines expected, {len(printed)} printed"
-    for number, (want, line) in enumerate(zip(wanted, printed, strict=False), 1):
+def _compare_lines(wanted: list[str], printed: str, line_equal: Callable[[str, str], bool]) -> Comparison:
+    lines = printed.count("\n") + 1
+    counts = "" if len(wanted) == lines else f"; {len(wanted)} lines expected, {lines} printed"
+    # No more pieces than are wanted: a flood of short lines would take ten times its size as a list.
+    for number, (want, line) in enumerate(zip(wanted, printed.split("\n", len(wanted)), strict=False), 1):
         if want == line:
             continue
         a, b = want.strip(), line.strip()
@@ -85,7 +91,8 @@ def _compare_lines(wanted: list[str], printed: list[str], line_equal: Callable[[
 
 
 def _strict_line(want: str, line: str) -> bool:
-    wants, tokens = want.split(), line.split()
+    wants = want.split()
+    tokens = line.split(None, len(wants))
     if len(wants) != len(tokens):
         return False
     return all(a == b or _strict_token(a, b) for a, b in zip(wants, tokens, strict=True))
@@ -145,8 +152,9 @@ def _close_exactly(want: Decimal, value: Decimal, absolute: float | None, relati
 
 
 def _compat_line(want: str, line: str) -> bool:
+    wants = want.split()
     try:
-        return [Decimal(token) for token in line.split()] == [Decimal(token) for token in want.split()]
+        return [Decimal(token) for token in line.split(None, len(wants))] == [Decimal(token) for token in wants]
     except (InvalidOperation, ValueError):  # no number; a signalling NaN; a lone surrogate
         return False
 
@@ -164,6 +172,8 @@ def compare_value(expected_json: str, value: bytes, mode: str = "strict") -> Com
     """
     rule = _by_mode(VALUE_RULES, mode)
     expected = read_expected(expected_json)
+    if len(value) > _VALUE_FACTOR * len(expected_json) + _VALUE_SPARE:
+        return Comparison(False, f"the returned value is far longer than the expected one ({len(value)} bytes)")
     try:
         got = decode(value)
     except ValueError as error:

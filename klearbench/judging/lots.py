@@ -14,10 +14,10 @@ from typing import Protocol, cast
 
 from klearbench.judging.checks import Check, ReferenceFault, held_against, run_checks
 from klearbench.judging.compare import Comparison, shorten
-from klearbench.judging.outcome import needs_run_alone, status_of, why
+from klearbench.judging.outcome import SLEEPS, needs_run_alone, status_of, why
 from klearbench.judging.schedule import Gate, Slots
 from klearbench.judging.views import View
-from klearbench.sandbox.base import Command, RunResult, SandboxError
+from klearbench.sandbox.base import Command, RunResult, RunStatus, SandboxError
 from klearbench.types import CodeTests, Status
 
 _PROBLEMS = 100_000
@@ -55,6 +55,7 @@ class Series:
         units: an entry a run, the numbers of the tests that have its input, in the order of the first of them.
         views: what makes something of the results.
         refused: the program does not compile; nothing more has to be run.
+        asleep: the tests, by the first of each run, that its wall limit ended.
     """
 
     def __init__(self, command: Command, tests: CodeTests, views: Sequence[View]) -> None:
@@ -64,13 +65,17 @@ class Series:
             places.setdefault(text, []).append(test)
         self.units = list(places.values())
         self.refused = False
+        self.asleep: list[int] = []
         self._early = all(view.early for view in views)
         self.cpu_s = self.wall_s = self.peak_mb = 0.0
         self.slot = ""
 
     def over_at(self, unit: int) -> bool:
-        """Whether a run needs not be made: every view stops at a test before it."""
-        return self.refused or (self._early and self.units[unit][0] > max(view.first for view in self.views))
+        """Whether a run needs not be made: every view stops at a test before it, or too many before it slept."""
+        first = self.units[unit][0]
+        if self.refused or (self._early and first > max(view.first for view in self.views)):
+            return True
+        return len(self.asleep) >= SLEEPS and sum(test < first for test in self.asleep) >= SLEEPS
 
     def add_usage(self, lot: TestLot) -> None:
         """Add what a lot's runs used; the caller sees to it that one does so at a time."""
@@ -107,7 +112,7 @@ class TestLot:
         self.expected_s = expected_s
         self._owner, self._gate = owner, gate
         self._todo: Sequence[int] = units
-        self._alone: list[int] = []
+        self._alone: list[tuple[int, RunResult | None]] = []
         self._checks: list[Check] = []
         self._held = 0
         self.runs = 0
@@ -124,9 +129,9 @@ class TestLot:
             while self._todo or self._checks:
                 with self._gate.shared():
                     self._together(slots)
-            if self._alone:
+            while self._alone:
                 with self._gate.alone():
-                    self._one_by_one(slots)
+                    self._one_alone(slots)
         except ReferenceFault as error:  # it would come again
             self._owner.fail(error)
         self._owner.done(self)
@@ -157,7 +162,8 @@ class TestLot:
             with closing(self._results(slots, todo)) as results:
                 for place, result in enumerate(results):
                     if needs_run_alone(result, limit_s):
-                        self._alone.append(todo[place])
+                        slept = result.status is RunStatus.wall_limit
+                        self._alone.append((todo[place], result if slept else None))
                     else:
                         self._settle(todo[place], result)
                     self._todo = todo[place + 1 :]
@@ -169,15 +175,17 @@ class TestLot:
             self._todo = ()
         self._check(slots)
 
-    def _one_by_one(self, slots: Slots) -> None:
+    def _one_alone(self, slots: Slots) -> None:
         """Run again what ended near its limit, with nothing beside it. The result of that run decides."""
-        while self._alone and not self._over(self._alone[0]):
-            unit = self._alone[0]
+        unit, slept = self._alone[0]
+        if slept is not None and self.series.asleep:  # it has been seen to sleep when nothing kept it from running
+            self._settle(unit, slept)
+        elif not self._over(unit):
             with closing(self._results(slots, [unit])) as results:
                 for result in results:
                     self._settle(unit, result)
-            self._alone.pop(0)
-            self._check(slots)
+        self._alone.pop(0)
+        self._check(slots)
 
     def _results(self, slots: Slots, units: Sequence[int]) -> Generator[RunResult, None, None]:
         """One result a unit, in order; fewer is a fault of the slot."""
@@ -200,6 +208,8 @@ class TestLot:
         self.peak_mb = max(self.peak_mb, result.peak_mb)
         self.slot = self.slot or result.slot
         tests = self.series.tests
+        if result.status is RunStatus.wall_limit:
+            self.series.asleep.append(self.series.units[unit][0])
         open_views = []
         for view in self.series.views:
             status = status_of(result, tests.inputs, exit_counts=view.rules.exit_counts)
@@ -227,6 +237,10 @@ class TestLot:
                 self._held += len(found)
                 return
             self._mark(view, test, found, result.slot)
+            if view.other is not None:
+                other = held_against(self.series.tests, test, result, view.other)
+                if isinstance(other, Comparison) and other.equal is not found.equal:
+                    view.differs.add(test)
 
     def _mark(self, view: View, test: int, comparison: Comparison, slot: str) -> None:
         if comparison.equal:

@@ -106,6 +106,8 @@ def _rule(strict: View, compat: View, test: int) -> str:
     """The rule that a differing test rests on."""
     statuses = {strict.statuses[test], compat.statuses[test]}
     ours, theirs = strict.command, compat.command
+    if test in strict.differs or test in compat.differs:
+        return "comparison"
     if ours is not None and theirs is not None and ours != theirs:
         threads = "threads are not waited for" if ours.wait_for_threads != theirs.wait_for_threads else ""
         imports = "LiveCodeBench's imports come first" if ours.preamble != theirs.preamble else ""

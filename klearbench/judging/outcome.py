@@ -16,6 +16,10 @@ NEAR = 0.9
 STARVED = 0.1
 """A run that its wall limit ended was kept from the CPU, not asleep, if it used this share of its CPU limit."""
 
+SLEEPS = 3
+"""A program that slept through so many tests, each for ten times its limit, is not run on those after them: they count
+as failed. Without this one sample could hold a slot for the better part of an hour."""
+
 _SHOWN_CHARS = 300
 _TRACEBACK = b"Traceback (most recent call last)"
 _ENDED = {

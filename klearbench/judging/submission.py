@@ -90,6 +90,8 @@ class Submission:
         try:
             refuse_useless(row[1])
             self._views = [View(r, read_program(r, row), row[1], early=first_failure or r.early) for r in rules]
+            for view, other in zip(self._views, reversed(rules), strict=True):
+                view.other = other.name if other is not view.rules else None
             self._series = self._group(row[1])
             lots = [lot for series in self._series for lot in self._cut(series, workers, gate)]
         except Exception as error:  # whatever it is, it is our fault: the other submissions must not be lost

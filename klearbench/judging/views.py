@@ -6,17 +6,20 @@ from collections.abc import Callable
 from typing import Protocol
 
 from klearbench.judging.modes import Program, Rules, command_of
+from klearbench.judging.outcome import SLEEPS
 from klearbench.sandbox.base import Command
 from klearbench.types import CodeTests, Sample, Status, Verdict
 
 
 class Usage(Protocol):
-    """What the runs of a program used: seconds, seconds, MiB; and the slot of one of them."""
+    """What the runs of a program used: seconds, seconds, MiB; the slot of one of them; the tests that it slept
+    through."""
 
     cpu_s: float
     wall_s: float
     peak_mb: float
     slot: str
+    asleep: list[int]
 
 
 class View:
@@ -26,9 +29,22 @@ class View:
         statuses: a status a test, None while it was not run.
         first: the number (from 0) of the first test known to fail; the number of tests if none is.
         early: tests after that one need not be run.
+        other: the rules' name of the view beside this one, if there is one.
+        differs: tests of which the other rules' comparison says something else of the very same output.
     """
 
-    __slots__ = ("_details", "_refusal", "command", "early", "first", "program", "rules", "statuses")
+    __slots__ = (
+        "_details",
+        "_refusal",
+        "command",
+        "differs",
+        "early",
+        "first",
+        "other",
+        "program",
+        "rules",
+        "statuses",
+    )
 
     def __init__(self, rules: Rules, program: Program, tests: CodeTests, *, early: bool) -> None:
         self.rules = rules
@@ -37,6 +53,8 @@ class View:
         self.command: Command | None = command_of(rules, program.code, tests.inputs) if program.code else None
         self.statuses: list[Status | None] = [None] * len(tests.inputs.inputs)
         self.first = len(self.statuses)
+        self.other: str | None = None
+        self.differs: set[int] = set()
         self._details: dict[int, str] = {}
         self._refusal: str | None = None
 
@@ -68,6 +86,7 @@ class View:
             status = program.status or Status.judge_error
             score = None if status is Status.judge_error else 0.0
             return Verdict(*sample.key, status, score, program.shown, 0, total, program.detail)
+        self._give_up_after(usage.asleep)
         status, passed, detail = self._outcome(f"[{usage.slot}]")
         return Verdict(
             *sample.key,
@@ -81,6 +100,14 @@ class View:
             wall_s=usage.wall_s,
             peak_mb=usage.peak_mb,
         )
+
+    def _give_up_after(self, asleep: list[int]) -> None:
+        """Tests after the last that may be slept through count as failed, in test order, whether they were run or not:
+        which of them were depends on how the lots were spread."""
+        if len(asleep) >= SLEEPS:
+            last = sorted(asleep)[SLEEPS - 1]
+            for test in range(last + 1, len(self.statuses)):
+                self.statuses[test] = Status.time_limit
 
     def _outcome(self, slot: str) -> tuple[Status, int, str]:
         """Status, tests passed, detail."""

@@ -81,4 +81,5 @@ def open_judges(references: Iterable[Reference], options: JudgeOptions) -> Itera
                 first_failure=options.first_failure,
             )
         )
+        code.start()
         yield OpenJudges(Judges(math, code), math.identity(), code.identity())

@@ -22,11 +22,18 @@ class Box(Protocol):
     out: int
     err: int
 
-    def source(self, code: bytes) -> str:
-        """Lay the program's source down; its path as the program sees it."""
+    path: str
+    """Where the program's source is, as the program sees it."""
+
+    def keep(self, source: memoryview) -> None:
+        """In the zygote: lay a program's source down."""
         ...
 
-    def feed(self, data: bytes) -> None:
+    def source(self) -> bytes:
+        """In the submission's process: the source."""
+        ...
+
+    def feed(self, data: memoryview) -> None:
         """Make descriptor 0 a file with this content, and take back what an earlier test did to 0, 1 and 2."""
         ...
 
@@ -46,33 +53,37 @@ class FileBox:
     """
 
     def __init__(self, folder: int, path: str, work: str, clean: Callable[[], None] | None = None) -> None:
-        self._path, self._work, self._clean = path, work, clean
+        self._folder, self.path, self._work, self._clean = path, f"{path}/solution.py", work, clean
         self._untouched: tuple[int, ...] = ()
         self.out = self.err = -1
         for name in ("stdout", "stderr"):
             os.mkfifo(name, dir_fd=folder)
-            os.chmod(name, 0o666, dir_fd=folder)
         self._stdin, self._source = (
-            os.open(name, os.O_WRONLY | os.O_CREAT, 0o644, dir_fd=folder) for name in ("stdin", "solution.py")
+            os.open(name, os.O_RDWR | os.O_CREAT, 0o644, dir_fd=folder) for name in ("stdin", "solution.py")
         )
-        os.close(folder)
+        self._made_in = folder
 
     def open(self) -> None:
         """Take descriptors 0 to 2, by the names that tests see."""
-        self.out, self.err = (os.open(f"{self._path}/{n}", os.O_RDONLY | os.O_NONBLOCK) for n in ("stdout", "stderr"))
-        _take(os.open(f"{self._path}/stdin", os.O_RDONLY), 0)
-        _take(os.open(f"{self._path}/stdout", os.O_WRONLY), 1)
-        _take(os.open(f"{self._path}/stderr", os.O_WRONLY), 2)
+        self.out, self.err = (os.open(f"{self._folder}/{n}", os.O_RDONLY | os.O_NONBLOCK) for n in ("stdout", "stderr"))
+        _take(os.open(f"{self._folder}/stdin", os.O_RDONLY), 0)
+        for place, name in ((1, "stdout"), (2, "stderr")):
+            _take(os.open(f"{self._folder}/{name}", os.O_WRONLY), place)
+            # A program may open /dev/stdout to write, never to take away what is there for us.
+            os.chmod(name, 0o222, dir_fd=self._made_in)
+        os.close(self._made_in)
 
     def _marks(self) -> tuple[int, ...]:
         found = os.stat(self._work)
-        return (found.st_ctime_ns, found.st_mtime_ns, found.st_mode, found.st_nlink)
+        return (found.st_ctime_ns, found.st_mtime_ns, found.st_mode, found.st_nlink, found.st_size)
 
-    def source(self, code: bytes) -> str:
-        _rewrite(self._source, code)
-        return f"{self._path}/solution.py"
+    def keep(self, source: memoryview) -> None:
+        _rewrite(self._source, source)
 
-    def feed(self, data: bytes) -> None:
+    def source(self) -> bytes:
+        return os.pread(self._source, os.fstat(self._source).st_size, 0)
+
+    def feed(self, data: memoryview) -> None:
         _rewrite(self._stdin, data)
         os.lseek(0, 0, os.SEEK_SET)
         _block()
@@ -93,7 +104,10 @@ class FileBox:
 class MemoryBox:
     """Without a folder: the input is a sealed file in memory, the pipes have no names."""
 
+    path = "solution.py"
+
     def __init__(self) -> None:
+        self._source = os.memfd_create("source", os.MFD_CLOEXEC)
         self.out, write_end = os.pipe()
         _take(write_end, 1)
         self.err, write_end = os.pipe()
@@ -101,11 +115,13 @@ class MemoryBox:
         os.set_blocking(self.out, False)
         os.set_blocking(self.err, False)
 
-    def source(self, code: bytes) -> str:
-        del code
-        return "solution.py"
+    def keep(self, source: memoryview) -> None:
+        _rewrite(self._source, source)
 
-    def feed(self, data: bytes) -> None:
+    def source(self) -> bytes:
+        return os.pread(self._source, os.fstat(self._source).st_size, 0)
+
+    def feed(self, data: memoryview) -> None:
         fd = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         _write_all(fd, data)
         os.lseek(fd, 0, os.SEEK_SET)
@@ -126,7 +142,7 @@ def _block() -> None:
         fcntl.fcntl(fd, fcntl.F_SETFL, 0)
 
 
-def _rewrite(fd: int, data: bytes) -> None:
+def _rewrite(fd: int, data: memoryview) -> None:
     os.ftruncate(fd, 0)
     os.lseek(fd, 0, os.SEEK_SET)
     _write_all(fd, data)
@@ -138,7 +154,7 @@ def _take(fd: int, place: int) -> None:
         os.close(fd)
 
 
-def _write_all(fd: int, data: bytes) -> None:
+def _write_all(fd: int, data: memoryview) -> None:
     written = os.write(fd, data)
     while written < len(data):
-        written += os.write(fd, memoryview(data)[written:])
+        written += os.write(fd, data[written:])

@@ -7,10 +7,13 @@ module, the end of an interpreter (threads joined, atexit, flush, `__del__` of w
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import io
+import json
 import os
 import random
+import resource
 import signal
 import sys
 import types
@@ -27,7 +30,8 @@ SETTING_UP, COMPILING, COMPILED, REFUSED = 0, 1, 2, 3
 """How far a test got, told through a page of memory that it gives up before the program starts."""
 
 FAULT_EXIT = 97
-_VALUE_FD = 3
+VALUE_FD, NOTHING_FD = 3, 4
+_LONG = 1 << 63
 _FRAMES_TO_COME = 1
 """Between the making of a `Program` and the program itself."""
 _exit = os._exit
@@ -42,11 +46,17 @@ class Program:
     """
 
     def __init__(
-        self, settings: Settings, traits: dict[str, bool], path: str, module: types.ModuleType, drop: Drop
+        self,
+        settings: Settings,
+        traits: dict[str, bool],
+        path: str,
+        module: types.ModuleType,
+        drop: Drop,
+        memory: tuple[int, int],
     ) -> None:
-        self.traits, self.path, self.module, self.drop = traits, path, module, drop
+        self.traits, self.path, self.module, self.drop, self.memory = traits, path, module, drop, memory
         self.functional, self.preamble = settings.functional, settings.preamble
-        self.first_fd = _VALUE_FD + self.functional
+        self.first_fd = VALUE_FD + self.functional
         self.fn_name = settings.fn_name
         self.in_memory = not settings.wait_for_threads
         self.plain = not (self.in_memory or traits["threads"] or traits["last_words"])
@@ -67,12 +77,14 @@ class Program:
         return compile(source, self.path, "exec", dont_inherit=True)
 
 
-def run(program: Program, stage: Any, source: bytes, arguments: list[Any]) -> None:
+def run(program: Program, stage: Any, source: bytes) -> None:
     """Run one test and end this process. Descriptors 0 to 2, and 3 for a value, are the test's own already.
 
     Flat, since each function called and each object looked at is a page of memory that has to be copied first.
     """
     try:
+        arguments = _arguments() if program.functional else []
+        resource.setrlimit(resource.RLIMIT_AS, program.memory)
         program.drop()
         os.closerange(program.first_fd, 1 << 16)
         code = program.code
@@ -81,13 +93,13 @@ def run(program: Program, stage: Any, source: bytes, arguments: list[Any]) -> No
             code = _compile(program, source, stage)
         if program.traits["random"]:
             random.seed()  # else every test would draw the same numbers
+        if program.in_memory:
+            _keep_streams_in_memory(program)
         stage[0] = COMPILED
         stage.close()
     except BaseException:
         _report()
         _exit(FAULT_EXIT)
-    if program.in_memory:
-        _keep_streams_in_memory(program)
     status = 0
     try:
         exec(code, program.names)
@@ -98,6 +110,14 @@ def run(program: Program, stage: Any, source: bytes, arguments: list[Any]) -> No
     if not program.functional:
         status = _finish(program, status)
     _exit(status & 0xFF)
+
+
+def _arguments() -> list[Any]:
+    """The test's input, one JSON value a line; the program then finds nothing to be read."""
+    with open(0, "rb", closefd=False) as file:
+        data = file.read()
+    os.dup2(NOTHING_FD, 0)
+    return [json.loads(line) for line in data.decode().split("\n") if line.strip()]
 
 
 def _compile(program: Program, source: bytes, stage: Any) -> types.CodeType:
@@ -114,14 +134,14 @@ def _call(program: Program, arguments: list[Any]) -> None:
     """Functional mode: a method of `Solution`, or where there is no such class a function of the module."""
     holder = program.names.get("Solution")
     function = program.names[program.fn_name] if holder is None else getattr(holder(), program.fn_name)
-    _write_all(_VALUE_FD, encode(function(*arguments)).encode())
+    _write_all(VALUE_FD, encode(function(*arguments)).encode())
 
 
 def _keep_streams_in_memory(program: Program) -> None:
     """As LiveCodeBench's judge does: what a thread prints after the main program's end is lost."""
     with open(0, "rb", closefd=False) as stdin:
-        sys.stdin = io.TextIOWrapper(io.BytesIO(stdin.read()), encoding="utf-8")
-    sys.stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+        sys.stdin = io.TextIOWrapper(io.BytesIO(stdin.read()), encoding="utf-8", newline="\n")
+    sys.stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="\n")
     if program.preamble:
         program.names.update(stdin=sys.stdin, stdout=sys.stdout)
 
@@ -155,7 +175,7 @@ def _exit_code() -> int:
         if error.code is None:
             return 0
         if isinstance(error.code, int):
-            return error.code
+            return error.code if -_LONG <= error.code < _LONG else -1
         _say(f"{error.code}\n")
     elif isinstance(error, MemoryError):
         _write(2, b"MemoryError\n")  # no more: printing the rest may fail
@@ -172,7 +192,6 @@ def _report() -> None:
     try:
         value.__traceback__ = trace  # type: ignore[union-attr]
         sys.excepthook(kind, value, trace)  # type: ignore[arg-type]
-        sys.stderr.flush()
     except BaseException:
         _say(f"{getattr(kind, '__name__', 'exception')}\n")
 
@@ -182,24 +201,34 @@ def _say(text: str) -> None:
 
 
 def _finish(program: Program, status: int) -> int:
-    """What an interpreter does at its end, in its order; what can have no effect is left out."""
-    same = sys.stdout is program.stdout and sys.stderr is program.stderr
-    if program.plain and same and atexit._ncallbacks() == program.callbacks:
-        try:
-            program.stdout.flush()
-            return status
-        except BaseException:
-            return 0 if program.stdout.closed else 120
+    """What an interpreter does at its end, in its order; what can have no effect is left out. Nothing that goes wrong
+    here but a failed flush changes the exit code."""
     if program.in_memory:
         _write_all(1, _written())
         return status
     if program.traits["threads"]:
         _quietly(_join_threads)
-    _quietly(atexit._run_exitfuncs)
+    if atexit._ncallbacks() > program.callbacks:
+        _quietly(atexit._run_exitfuncs)
     status = _flush() or status
     if program.traits["last_words"]:
-        status = _let_go(program) or status
+        _quietly(lambda: _let_go(program))
+    if getattr(sys, "stdout", None) is not program.stdout:
+        _silently(program.stdout.flush)  # as it would be when it is let go of
     return status
+
+
+def _let_go(program: Program) -> None:
+    """End the main module's objects, so that what they do at their end is done."""
+    sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__
+    _flush_writers()
+    main = weakref.ref(program.module)
+    sys.modules.pop("__main__", None)
+    del program.module, program.names
+    gc.collect()
+    if (kept := main()) is not None:
+        _clear(kept.__dict__)
+    _silently(program.stdout.flush)
 
 
 def _join_threads() -> None:
@@ -209,26 +238,13 @@ def _join_threads() -> None:
         threading._shutdown()
 
 
-def _let_go(program: Program) -> int:
-    """End the main module's objects, so that what they do at their end is done."""
-    sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__
-    _quietly(_flush_writers)
-    main = weakref.ref(program.module)
-    sys.modules.pop("__main__", None)
-    del program.module, program.names
-    _quietly(gc.collect)
-    if (kept := main()) is not None:
-        _quietly(lambda: _clear(kept.__dict__))
-    return _flush()
-
-
 def _flush_writers() -> None:
     """Text before bytes: the collector may end the lower half of a file before the upper one has handed on its text."""
     found = gc.get_objects()
     for kind in (io.TextIOWrapper, io.BufferedWriter):
         for writer in found:
-            if type(writer) is kind and not writer.closed:
-                writer.flush()
+            if type(writer) is kind:
+                _silently(writer.flush)
 
 
 def _clear(names: dict[str, Any]) -> None:
@@ -240,23 +256,35 @@ def _clear(names: dict[str, Any]) -> None:
 
 
 def _quietly(step: Callable[[], object]) -> None:
+    """Do it; what goes wrong is told, as the interpreter does at its end."""
     try:
         step()
     except BaseException:
         _report()
 
 
+def _silently(step: Callable[[], object]) -> None:
+    with contextlib.suppress(BaseException):
+        step()
+
+
 def _flush() -> int:
-    """120, as the interpreter says, when what was written can't be delivered."""
-    stream = sys.stdout
-    try:
-        if stream is not None and not stream.closed:
-            stream.flush()
-        if sys.stderr is not sys.__stderr__:  # ours holds nothing back
-            sys.stderr.flush()
-    except BaseException:
-        return 120
-    return 0
+    """120, as the interpreter says, when what was written can't be delivered: flush_std_files in pylifecycle.c."""
+    failed = 0
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name, None)
+        if stream is None or (stream is sys.__stderr__):  # ours holds nothing back
+            continue
+        try:
+            closed = bool(stream.closed)
+        except BaseException:
+            closed = False
+        try:
+            if not closed:
+                stream.flush()
+        except BaseException:
+            failed = 120
+    return failed
 
 
 def warm_up() -> None:
@@ -267,10 +295,10 @@ def warm_up() -> None:
     site.setcopyright()
     site.sethelper()
     streams: dict[str, Any] = {
-        "stdin": io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), "utf-8", "strict"),
-        "stdout": io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)), "utf-8", "strict"),
+        "stdin": io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), "utf-8", "strict", "\n"),
+        "stdout": io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)), "utf-8", "strict", "\n"),
         "stderr": io.TextIOWrapper(
-            io.BufferedWriter(io.FileIO(2, "w", closefd=False)), "utf-8", "backslashreplace", write_through=True
+            io.BufferedWriter(io.FileIO(2, "w", closefd=False)), "utf-8", "backslashreplace", "\n", write_through=True
         ),
     }
     for name, stream in streams.items():

@@ -47,22 +47,21 @@ def pack_open(settings: Settings, source: bytes) -> bytes:
     return _OPEN.pack(*flags, *settings[4:], len(name)) + name + source
 
 
-def unpack_open(payload: bytes) -> tuple[Settings, bytes]:
-    """The settings and the source of a submission."""
+def unpack_open(payload: memoryview) -> tuple[Settings, int]:
+    """The settings of a submission, and where in the payload its source begins."""
     functional, preamble, wait, cpu_s, wall_s, memory_mb, output_mb, length = _OPEN.unpack_from(payload)
     end = _OPEN.size + length
-    name = payload[_OPEN.size : end].decode()
-    return Settings(functional, name, preamble, wait, cpu_s, wall_s, memory_mb, output_mb), payload[end:]
+    name = bytes(payload[_OPEN.size : end]).decode()
+    return Settings(functional, name, preamble, wait, cpu_s, wall_s, memory_mb, output_mb), end
 
 
-def pack_result(
-    status: int, exit_code: int, signal: int, times: tuple[float, float], peak_mb: float, texts: tuple[bytes, ...]
+def result_head(
+    status: int, exit_code: int, signal: int, times: tuple[float, float], peak_mb: float, sizes: tuple[int, int, int]
 ) -> bytes:
-    """The payload of a RESULT frame. `exit_code` and `signal` are -1 where there is none; `times` are CPU and wall
-    seconds; `texts` are stdout, stderr and the encoded value."""
-    out, err, value = texts
-    head = _RESULT.pack(status, exit_code, signal, *times, peak_mb, len(out), len(err))
-    return b"".join((head, out, err, value))
+    """The beginning of a RESULT frame, up to its texts. `exit_code` and `signal` are -1 where there is none; `times`
+    are CPU and wall seconds; `sizes` are those of stdout, stderr and the encoded value, which follow."""
+    head = _RESULT.pack(status, exit_code, signal, *times, peak_mb, *sizes[:2])
+    return HEADER.pack(RESULT, len(head) + sum(sizes)) + head
 
 
 def unpack_result(payload: bytes) -> tuple[int, int, int, float, float, float, bytes, bytes, bytes]:

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from . import frames, linux
 from .box import Box, FileBox, MemoryBox
 from .seccomp import Filter
+from .stream import Pages, Stream
 
 _ROOT = "/proc"
 """Any folder that exists everywhere will do: the new root is mounted over it before it becomes the root."""
@@ -58,12 +59,16 @@ class Jail(Protocol):
         ...
 
 
-def lower_limit(kind: int, value: int) -> None:
-    """Set a limit for good, never above what is allowed now."""
+def no_more_than(kind: int, value: int) -> tuple[int, int]:
+    """Soft and hard value of a limit: as asked for, but never above what is allowed now."""
     hard = resource.getrlimit(kind)[1]
-    if hard != resource.RLIM_INFINITY:
-        value = min(value, hard)
-    resource.setrlimit(kind, (value, value))
+    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    return value, value
+
+
+def lower_limit(kind: int, value: int) -> None:
+    """Set a limit for good."""
+    resource.setrlimit(kind, no_more_than(kind, value))
 
 
 def _plain_limits() -> None:
@@ -80,7 +85,7 @@ class NamespaceJail:
         stream: the frames to the judge, which alone can write the user map.
     """
 
-    def __init__(self, config: dict[str, Any], stream: Any) -> None:
+    def __init__(self, config: dict[str, Any], stream: Stream) -> None:
         self._config = config
         spaces = linux.CLONE_NEWNET | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS | linux.CLONE_NEWPID
         if config["root"]:
@@ -88,7 +93,10 @@ class NamespaceJail:
             self._build_root()
         linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNS | spaces)
         stream.write(frames.frame(frames.USERS))
-        self._users = int(stream.read_frame()[1])
+        answer = Pages()
+        stream.read_frame(answer)
+        with answer.view() as text:
+            self._users = int(bytes(text))
         if config["root"]:
             os.setgroups([])
         if self._users > 1:
@@ -112,6 +120,7 @@ class NamespaceJail:
                     os.close(fd)
             os.waitpid(pid, 0)
             os._exit(0)
+        os.setsid()  # or a test could signal the process that waits, which may be its own user's
         linux.die_with_parent()
 
     def _build_root(self) -> None:
@@ -130,7 +139,8 @@ class NamespaceJail:
             linux.mount(f"/dev/{name}", f"{_ROOT}/dev/{name}", None, linux.MS_BIND)
         for name in ("stdin", "stdout", "stderr"):
             os.symlink(f"{_BOX}/{name}", f"{_ROOT}/dev/{name}")
-        os.symlink(_WORK, f"{_ROOT}/tmp")
+        for place in ("/tmp", "/dev/shm"):
+            os.symlink(_WORK, _ROOT + place)
         linux.pivot_root(_ROOT, f"{_ROOT}/old")
         os.chdir("/")
         linux.unmount("/old")
@@ -228,12 +238,14 @@ class ContainerJail:
 
     _FIRST_USER, _USERS = 10_000, 50_000
 
-    def __init__(self, config: dict[str, Any], stream: Any) -> None:
+    def __init__(self, config: dict[str, Any], stream: Stream) -> None:
         del config, stream
         self._filter = Filter()
         self._tests = 0
         os.setgroups([])
         _plain_limits()
+        with contextlib.suppress(OSError):
+            os.symlink("/work", "/dev/shm")  # for semaphores, where the engine left none
         os.chdir("/work")
         box = FileBox(os.open("/box", os.O_RDONLY | os.O_DIRECTORY), "/box", "/work", self._clean)
         box.open()
@@ -270,16 +282,8 @@ class ContainerJail:
         pid = os.fork()
         if pid == 0:
             self._become_user()
-            for folder, names, _ in os.walk("/work"):
-                for name in names:
-                    with contextlib.suppress(OSError):
-                        os.chmod(f"{folder}/{name}", 0o700, follow_symlinks=False)
-            for folder, folders, files in os.walk("/work", topdown=False):
-                for remove, found in ((os.unlink, files), (os.rmdir, folders)):
-                    for name in found:
-                        path = f"{folder}/{name}"
-                        with contextlib.suppress(OSError):
-                            (os.unlink if os.path.islink(path) else remove)(path)
+            with contextlib.suppress(OSError):
+                _empty(os.open("/work", os.O_RDONLY | os.O_DIRECTORY))
             os._exit(0)
         os.waitpid(pid, 0)
         self._tests += 1
@@ -287,10 +291,23 @@ class ContainerJail:
             raise OSError(errno.ENOTEMPTY, "files of a test can't be removed")
 
 
+def _empty(folder: int) -> None:
+    """Remove all that is in a folder, step by step: a path to the deepest place may be longer than any may be."""
+    for name in os.listdir(folder):
+        try:
+            os.unlink(name, dir_fd=folder)
+        except OSError:
+            os.chmod(name, 0o700, dir_fd=folder)
+            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+            _empty(inner)
+            os.close(inner)
+            os.rmdir(name, dir_fd=folder)
+
+
 class LandlockJail:
     """Without user namespaces: Landlock and seccomp alone. A program can write no file."""
 
-    def __init__(self, config: dict[str, Any], stream: Any) -> None:
+    def __init__(self, config: dict[str, Any], stream: Stream) -> None:
         del stream
         self._user = config.get("user")
         places = (*(source for source, _ in config["binds"]), *(f"/dev/{name}" for name in _DEVICES))

@@ -18,7 +18,7 @@ import traceback
 from typing import Any
 
 from . import child, frames, jail, linux, preamble, submission
-from .stream import Stream
+from .stream import Pages, Stream
 
 PRELOAD = (
     *("bisect", "collections", "copy", "functools", "heapq", "io", "itertools", "json", "math", "operator", "random"),
@@ -48,11 +48,13 @@ def main(config: dict[str, Any]) -> None:
     gc.collect()
     gc.freeze()
     stream.write(frames.frame(frames.READY, json.dumps({"tier": config["tier"], "python": sys.version}).encode()))
-    while True:
-        kind, payload = stream.read_frame()
-        if kind != frames.OPEN:
-            os._exit(0)
-        _submission(shut_in, stream, payload, modules)
+    opening = Pages()
+    while stream.read_frame(opening) == frames.OPEN:
+        with opening.view() as payload:
+            settings, start = frames.unpack_open(payload)
+            shut_in.box.keep(payload[start:])
+        _submission(shut_in, stream, settings, modules)
+    os._exit(0)
 
 
 def _streams(tier: str) -> Stream:
@@ -67,21 +69,21 @@ def _streams(tier: str) -> Stream:
     return Stream(*moved)
 
 
-def _submission(shut_in: jail.Jail, stream: Stream, opening: bytes, modules: preamble.Modules) -> None:
+def _submission(shut_in: jail.Jail, stream: Stream, settings: frames.Settings, modules: preamble.Modules) -> None:
     """Serve one submission, by as many processes as it takes (one that finds leftovers of a test is replaced)."""
     again = True
     while again:
         pid = shut_in.fork_submission()
         if pid == 0:
-            _serve(shut_in, stream, opening, modules)
+            _serve(shut_in, stream, settings, modules)
         again = _wait(pid, stream) == submission.RENEW_EXIT
         if again:
             shut_in.renew()
 
 
-def _serve(shut_in: jail.Jail, stream: Stream, opening: bytes, modules: preamble.Modules) -> None:
+def _serve(shut_in: jail.Jail, stream: Stream, settings: frames.Settings, modules: preamble.Modules) -> None:
     try:
-        os._exit(submission.Submission(shut_in, stream, opening, modules).serve())
+        os._exit(submission.Submission(shut_in, stream, settings, modules).serve())
     except BaseException:
         stream.write(frames.frame(frames.FAULT, traceback.format_exc().encode()))
         os._exit(1)

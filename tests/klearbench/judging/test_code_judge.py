@@ -206,6 +206,29 @@ def test_a_starved_run_gets_another_chance_and_a_sleeper_none(cpu_s: float, runs
     assert verdict.status is (Status.correct if runs == 2 else Status.time_limit)
 
 
+@pytest.mark.parametrize("workers", [1, 4])
+def test_after_three_tests_that_sleep_the_rest_counts_as_failed(workers: int) -> None:
+    def program(data: bytes, call: Call) -> RunResult:
+        if int(data) in (2, 4, 5):
+            return ran(status=RunStatus.wall_limit, exit_code=None, signal=9, cpu_s=0.0)
+        return double(data, call)
+
+    box = FakeSandbox({"it": program})
+    [verdict] = judge([(sample("it"), doubling(range(1, 101)))], box, workers=workers)
+    assert (verdict.status, verdict.passed, verdict.total) == (Status.time_limit, 2, 100)
+    assert verdict.detail.startswith("test 2 of 100: ")
+    if workers == 1:
+        assert sorted(map(int, box.seen("it"))) == [1, 2, 3, 4, 5]
+
+
+def test_one_that_sleeps_has_one_run_alone() -> None:
+    starved = ran(status=RunStatus.wall_limit, exit_code=None, signal=9, cpu_s=1.0)
+    box = FakeSandbox({"it": lambda data, call: starved})
+    [verdict] = judge([(sample("it"), doubling((1, 2, 3)))], box)
+    assert (verdict.status, verdict.passed) == (Status.time_limit, 0)
+    assert len(box.calls) == 4  # each once, and the first once more
+
+
 def test_what_runs_again_runs_alone_and_nothing_is_lost_by_it() -> None:
     box = FakeSandbox({"busy": sleepy(0.002)})
     met: set[bytes] = set()
