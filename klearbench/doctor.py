@@ -130,7 +130,7 @@ def _docker_line() -> str:
     try:
         engine = connect(timeout_s=5)
     except SandboxUnavailable as error:
-        if shutil.which("docker") is None:
+        if shutil.which("docker") is None and not os.environ.get("DOCKER_HOST"):
             return "docker: no client (remedy: install Docker or podman)"
         return f"docker: {error}"
     try:

@@ -94,7 +94,7 @@ def _check_text(path: Path, line: int, row: Mapping[str, Any], *, is_code: bool)
         )
     if given[0] == ("answer" if is_code else "code"):
         problem, instead = ("code", "code") if is_code else ("math", "answer")
-        raise DataError(path, f'"{given[0]}" is given for a {problem} problem; give "completion" or "{instead}"', line)
+        raise DataError(path, f'"{given[0]}" row for a {problem} problem; give "completion" or "{instead}"', line)
     if not isinstance(row[given[0]], str):
         raise DataError(path, f"{given[0]} is {type(row[given[0]]).__name__}, a string was expected", line)
     finish = row.get("finish_reason", "stop")

@@ -92,7 +92,9 @@ def read_frame(channel: Channel, kind: bytes, timeout_s: float) -> bytes:
         raise SandboxError("the sandbox sent a frame that is too long")
     payload = channel.recv_exact(length, timeout_s) if length else b""
     if found == frames.FAULT:
-        raise SandboxError(f"the sandbox broke: {payload.decode(errors='replace').strip()[-1000:]}")
+        lines = payload.decode(errors="replace").strip().splitlines() or ["no word of why"]
+        where = " ".join(line.strip() for line in lines[:-1])[-600:]
+        raise SandboxError(f"the sandbox broke: {lines[-1]}" + (f" ({where})" if where else ""))
     if found != kind:
         raise SandboxError(f"the sandbox sent a frame {found!r}, {kind!r} was expected")
     return payload

@@ -97,12 +97,10 @@ class Submission:
         """Descriptor 3 for the value; what a function prints goes nowhere. Descriptor 4 is nothing to be read."""
         read_end, write_end = os.pipe()
         os.set_blocking(read_end, False)
-        nowhere = os.open(os.devnull, os.O_RDWR)
         os.dup2(1, _HELD_OPEN)  # or the pipe of the standard output would look closed
-        for fd, place in ((write_end, child.VALUE_FD), (nowhere, 1), (nowhere, child.NOTHING_FD)):
-            os.dup2(fd, place)
+        os.dup2(write_end, child.VALUE_FD)
+        os.dup2(child.NOTHING_FD, 1)
         os.close(write_end)
-        os.close(nowhere)
         return read_end
 
     def serve(self) -> int:

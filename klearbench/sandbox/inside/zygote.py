@@ -32,39 +32,48 @@ def main(config: dict[str, Any]) -> None:
     """Become the zygote and serve until the judge hangs up."""
     stream = _streams(config["tier"])
     try:
-        shut_in = jail.JAILS[config["tier"]](config, stream)
-        sys.path.remove(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        sys.path += config["path"]
-        for name in PRELOAD:
-            importlib.import_module(name)
-        child.warm_up()
-        modules = preamble.modules()
-        linux.small_thread_stacks()
+        _serve_all(*_start(config, stream), stream)
     except BaseException:
         stream.write(frames.frame(frames.FAULT, traceback.format_exc().encode()))
         os._exit(1)
+    os._exit(0)
+
+
+def _start(config: dict[str, Any], stream: Stream) -> tuple[jail.Jail, preamble.Modules]:
+    """Shut this process in and warm the interpreter up."""
+    shut_in: jail.Jail = jail.JAILS[config["tier"]](config, stream)
+    sys.path.remove(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    sys.path += config["path"]
+    for name in PRELOAD:
+        importlib.import_module(name)
+    child.warm_up()
+    modules = preamble.modules()
+    linux.small_thread_stacks()
     for name in [n for n in sys.modules if n.partition(".")[0] == __package__]:
         del sys.modules[name]  # a program has no business to import them
     gc.collect()
     gc.freeze()
     stream.write(frames.frame(frames.READY, json.dumps({"tier": config["tier"], "python": sys.version}).encode()))
+    return shut_in, modules
+
+
+def _serve_all(shut_in: jail.Jail, modules: preamble.Modules, stream: Stream) -> None:
     opening = Pages()
     while stream.read_frame(opening) == frames.OPEN:
         with opening.view() as payload:
             settings, start = frames.unpack_open(payload)
             shut_in.box.keep(payload[start:])
         _submission(shut_in, stream, settings, modules)
-    os._exit(0)
 
 
 def _streams(tier: str) -> Stream:
-    """The frames' descriptors, moved out of the way of a test's own: 0 to 3 are taken, by nothing."""
+    """The frames' descriptors, moved out of the way of a test's own: 0 to 4 are taken, by nothing."""
     given = (0, 1) if tier == "container" else (3, 3)
     moved = [os.dup2(fd, 20 + n, inheritable=False) for n, fd in enumerate(given)]
     nowhere = os.open(os.devnull, os.O_RDWR)
-    for fd in range(4):
+    for fd in range(child.NOTHING_FD + 1):
         os.dup2(nowhere, fd)
-    if nowhere > 3:
+    if nowhere > child.NOTHING_FD:
         os.close(nowhere)
     return Stream(*moved)
 

@@ -225,3 +225,23 @@ TOKENS = st.sampled_from(
 def test_compat_is_the_official_rule(wants: list[str], tokens: list[str], gap: str) -> None:
     expected, got = (gap or " ").join(wants), (gap or " ").join(tokens)
     assert compare_output(expected, got.encode(), "compat").equal == official(expected, got)
+
+
+def test_a_long_run_of_digits_is_read_once() -> None:
+    began = time.process_time()
+    for text in ("1" * 200_000 + "x", "1." + "1" * 200_000 + "x", "1e" + "1" * 200_000 + "x"):
+        assert not compare_output("5\n", text.encode()).equal
+        assert not compare_output("5.0\n", text.encode()).equal
+    assert time.process_time() - began < 2.0  # quadratic time would be minutes
+
+
+def test_a_flood_of_short_lines_or_words_is_not_held_as_a_list() -> None:
+    import tracemalloc
+
+    for flood in (b"a\n" * 2_000_000, b"12 " * 2_000_000):
+        tracemalloc.start()
+        assert not compare_output("1\n2\n", flood).equal
+        assert not compare_output("1 2\n", flood, "compat").equal
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 8 * len(flood)

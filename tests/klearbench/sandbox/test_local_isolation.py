@@ -97,7 +97,6 @@ def test_signals_reach_the_program_alone(box: Box, code: str) -> None:
         "import os; open(os.__file__, 'a')",
         "open(__file__, 'a')",
         "import os; os.unlink(__file__)",
-        "import os; os.chmod('/', 0o777)",
         "c = __import__('cty' 'pes').CDLL(None)\nassert c.mount(b'tmpfs', b'/run/work', b'tmpfs', 0, None) == 0",
         "c = __import__('cty' 'pes').CDLL(None)\nassert c.umount2(b'/run/work', 2) == 0",
         "c = __import__('cty' 'pes').CDLL(None)\nassert c.mount(None, b'/run/box', None, 0x20 | 0x1000, None) == 0",
@@ -228,7 +227,31 @@ def test_nothing_can_be_written_without_a_file_system_of_its_own(box: Box) -> No
         "    try: open(folder + '/left', 'w'); print('wrote', folder)\n    except OSError: pass\n"
     )
     wrote = box.say(code).split("\n")[:-1]
-    assert wrote == ([] if box.tier == "landlock" else ["wrote .", "wrote /tmp"])
+    assert wrote == ([] if box.tier == "landlock" else ["wrote .", "wrote /tmp", "wrote /dev/shm"])
+
+
+CHANGES = """
+import os
+for act in (lambda: os.chmod(name, 0o4777), lambda: os.utime(name, (1, 1)), lambda: os.truncate(name, 0),
+            lambda: os.unlink(name), lambda: os.rename(name, name + 'x'), lambda: os.link(name, name + 'y'),
+            lambda: os.utime(os.path.dirname(name), (1, 1)), lambda: open(name, 'a').write('x')):
+    try: act(); print('done')
+    except OSError: pass
+"""
+
+
+def test_files_of_the_machine_stay_as_they_are(box: Box, tmp_path) -> None:
+    """Landlock has no say over modes and times: nothing but the user or the filter keeps a program from them."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    path = folder / "file"
+    path.write_text("kept")
+    for place in (path, folder, tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        place.chmod(0o777 if place in (path, folder) else 0o755)
+    before = [(s.st_mode, s.st_mtime_ns, s.st_ctime_ns, s.st_size) for s in (path.stat(), folder.stat())]
+    for words in ("", "import threading\n"):
+        assert box.say(f"{words}name = {str(path)!r}\n" + CHANGES) == ""
+    assert [(s.st_mode, s.st_mtime_ns, s.st_ctime_ns, s.st_size) for s in (path.stat(), folder.stat())] == before
 
 
 def test_the_place_to_write_is_small(box: Box) -> None:

@@ -96,6 +96,33 @@ def test_no_signal_reaches_a_process_of_the_same_user(place: Path, tier: str) ->
     assert done.stdout.endswith(f"alive {NOBODY}\n"), done.stdout + done.stderr[-1500:]
 
 
+CHANGES = """
+import os, sys
+from klearbench.sandbox.base import Command
+from klearbench.sandbox.local import LocalSandbox
+name = sys.argv[2]
+open(name, "w").write("kept")
+os.utime(name, (5, 5))
+code = f"name = {name!r}\\nimport os\\n"
+for act in ("os.chmod(name, 0o777)", "os.utime(name, (1, 1))", "os.truncate(name, 0)"):
+    code += f"try: {act}; print('done')\\nexcept OSError: pass\\n"
+with LocalSandbox(sys.argv[1]) as sandbox:
+    [result] = sandbox.open().run(Command(code), [b""])
+found = os.stat(name)
+print(result.stdout.decode().split(), found.st_size, found.st_mtime, oct(found.st_mode))
+"""
+
+
+@pytest.mark.parametrize("tier", ["namespaces", "landlock"])
+def test_a_program_changes_no_file_of_the_user(place: Path, tier: str) -> None:
+    """It runs as the same user, and Landlock has no say over modes and times."""
+    own = place / f"own-{tier}"
+    own.mkdir()
+    os.chown(own, NOBODY, NOBODY)
+    done = as_nobody(place, "-c", CHANGES, tier, own / "file")
+    assert done.stdout == "[] 4 5.0 0o100644\n", done.stdout + done.stderr[-1500:]
+
+
 def test_the_best_tier_is_namespaces_and_each_tier_names_itself(place: Path) -> None:
     done = as_nobody(place, "-c", "from klearbench.sandbox.local import probe; print(probe())")
     assert done.stdout == "('namespaces', '')\n", done.stderr[-1500:]
