@@ -7,8 +7,6 @@ module, the end of an interpreter (threads joined, atexit, flush, `__del__` of w
 from __future__ import annotations
 
 import atexit
-import contextlib
-import gc
 import io
 import json
 import os
@@ -17,13 +15,12 @@ import resource
 import signal
 import sys
 import types
-import weakref
-from collections.abc import Callable
 from typing import Any
 
+from .ending import exit_code, finish, report
 from .frames import Settings
-from .jail import Drop
 from .preamble import RECURSION_LIMIT
+from .tiers import Drop
 from .values import encode
 
 SETTING_UP, COMPILING, COMPILED, REFUSED = 0, 1, 2, 3
@@ -31,7 +28,6 @@ SETTING_UP, COMPILING, COMPILED, REFUSED = 0, 1, 2, 3
 
 FAULT_EXIT = 97
 VALUE_FD, NOTHING_FD = 3, 4
-_LONG = 1 << 63
 _FRAMES_TO_COME = 1
 """Between the making of a `Program` and the program itself."""
 _exit = os._exit
@@ -59,7 +55,6 @@ class Program:
         self.first_fd = VALUE_FD + self.functional
         self.fn_name = settings.fn_name
         self.in_memory = not settings.wait_for_threads
-        self.plain = not (self.in_memory or traits["threads"] or traits["last_words"])
         self.code: types.CodeType | None = None
         self.callbacks = atexit._ncallbacks()
         self.stdout, self.stderr = sys.stdout, sys.stderr
@@ -69,6 +64,7 @@ class Program:
         sys.modules["__main__"] = types.ModuleType("__main__")
         sys.modules[name] = module
         sys.argv[:] = [path]
+        sys.orig_argv[:] = ["python3", path]  # the real one shows where the judge lies
         limit = RECURSION_LIMIT if settings.preamble or self.functional else 1000 + _depth() + _FRAMES_TO_COME
         sys.setrecursionlimit(limit)
 
@@ -98,7 +94,7 @@ def run(program: Program, stage: Any, source: bytes) -> None:
         stage[0] = COMPILED
         stage.close()
     except BaseException:
-        _report()
+        report()
         _exit(FAULT_EXIT)
     status = 0
     try:
@@ -106,9 +102,11 @@ def run(program: Program, stage: Any, source: bytes) -> None:
         if program.functional:
             _call(program, arguments)
     except BaseException:
-        status = _exit_code()
-    if not program.functional:
-        status = _finish(program, status)
+        status = exit_code()
+    if program.in_memory:
+        _write_all(1, _written())
+    elif not program.functional:
+        status = finish(program, status)
     _exit(status & 0xFF)
 
 
@@ -125,7 +123,7 @@ def _compile(program: Program, source: bytes, stage: Any) -> types.CodeType:
         return program.compile(source)
     except BaseException:
         stage[0] = REFUSED
-        _report()
+        report()
         _exit(1)
     raise AssertionError
 
@@ -168,125 +166,6 @@ def _depth() -> int:
     return depth + 1
 
 
-def _exit_code() -> int:
-    """The exit code that the interpreter would end with for the exception being handled."""
-    error = sys.exc_info()[1]
-    if isinstance(error, SystemExit):
-        if error.code is None:
-            return 0
-        if isinstance(error.code, int):
-            return error.code if -_LONG <= error.code < _LONG else -1
-        _say(f"{error.code}\n")
-    elif isinstance(error, MemoryError):
-        _write(2, b"MemoryError\n")  # no more: printing the rest may fail
-    else:
-        _report()
-    return 1
-
-
-def _report() -> None:
-    """Print the exception being handled, without the frames of this file, by the program's own hook."""
-    kind, value, trace = sys.exc_info()
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
-        trace = trace.tb_next
-    try:
-        value.__traceback__ = trace  # type: ignore[union-attr]
-        sys.excepthook(kind, value, trace)  # type: ignore[arg-type]
-    except BaseException:
-        _say(f"{getattr(kind, '__name__', 'exception')}\n")
-
-
-def _say(text: str) -> None:
-    _write(2, text.encode("utf-8", "backslashreplace"))
-
-
-def _finish(program: Program, status: int) -> int:
-    """What an interpreter does at its end, in its order; what can have no effect is left out. Nothing that goes wrong
-    here but a failed flush changes the exit code."""
-    if program.in_memory:
-        _write_all(1, _written())
-        return status
-    if program.traits["threads"]:
-        _quietly(_join_threads)
-    if atexit._ncallbacks() > program.callbacks:
-        _quietly(atexit._run_exitfuncs)
-    status = _flush() or status
-    if program.traits["last_words"]:
-        _quietly(lambda: _let_go(program))
-    if getattr(sys, "stdout", None) is not program.stdout:
-        _silently(program.stdout.flush)  # as it would be when it is let go of
-    return status
-
-
-def _let_go(program: Program) -> None:
-    """End the main module's objects, so that what they do at their end is done."""
-    sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__
-    _flush_writers()
-    main = weakref.ref(program.module)
-    sys.modules.pop("__main__", None)
-    del program.module, program.names
-    gc.collect()
-    if (kept := main()) is not None:
-        _clear(kept.__dict__)
-    _silently(program.stdout.flush)
-
-
-def _join_threads() -> None:
-    """Wait for the program's threads, if it has the module that makes them."""
-    threading = sys.modules.get("threading")
-    if threading is not None:
-        threading._shutdown()
-
-
-def _flush_writers() -> None:
-    """Text before bytes: the collector may end the lower half of a file before the upper one has handed on its text."""
-    found = gc.get_objects()
-    for kind in (io.TextIOWrapper, io.BufferedWriter):
-        for writer in found:
-            if type(writer) is kind:
-                _silently(writer.flush)
-
-
-def _clear(names: dict[str, Any]) -> None:
-    """Let go of a module's names as the interpreter does: those with one underscore first."""
-    for private in (True, False):
-        for name in list(names):
-            if name != "__builtins__" and (name[:1] == "_" and name[1:2] != "_") is private:
-                names[name] = None
-
-
-def _quietly(step: Callable[[], object]) -> None:
-    """Do it; what goes wrong is told, as the interpreter does at its end."""
-    try:
-        step()
-    except BaseException:
-        _report()
-
-
-def _silently(step: Callable[[], object]) -> None:
-    with contextlib.suppress(BaseException):
-        step()
-
-
-def _flush() -> int:
-    """120, as the interpreter says, when what was written can't be delivered: flush_std_files in pylifecycle.c."""
-    failed = 0
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name, None)
-        if stream is None or (stream is sys.__stderr__):  # ours holds nothing back
-            continue
-        try:
-            closed = bool(stream.closed)
-        except BaseException:
-            closed = False
-        try:
-            if not closed:
-                stream.flush()
-        except BaseException:
-            failed = 120
-    return failed
-
-
 def warm_up() -> None:
     """In the zygote: make what every test needs once."""
     import site
@@ -298,7 +177,7 @@ def warm_up() -> None:
         "stdin": io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), "utf-8", "strict", "\n"),
         "stdout": io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)), "utf-8", "strict", "\n"),
         "stderr": io.TextIOWrapper(
-            io.BufferedWriter(io.FileIO(2, "w", closefd=False)), "utf-8", "backslashreplace", "\n", write_through=True
+            io.BufferedWriter(io.FileIO(2, "w", closefd=False)), "utf-8", "backslashreplace", "\n", line_buffering=True
         ),
     }
     for name, stream in streams.items():

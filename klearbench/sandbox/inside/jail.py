@@ -1,9 +1,4 @@
-"""What a slot is shut in, by tier. Every tier gives the same few steps to the zygote, the submission and the test.
-
-namespaces  user, mount, network, IPC, host name and PID namespaces; a root of its own in memory; no /proc
-container   the container around it (Docker, podman) is the jail; tests run as another user
-landlock    an ordinary process: reads a few folders, writes nothing; for machines without user namespaces
-"""
+"""The tiers by name, and the two that make no world of their own: within a container, and under Landlock."""
 
 from __future__ import annotations
 
@@ -11,223 +6,15 @@ import contextlib
 import errno
 import os
 import resource
-from collections.abc import Callable
-from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
-from . import frames, linux
+from . import linux
 from .box import Box, FileBox, MemoryBox
+from .limits import lower_limit, plain_limits
+from .namespaces import NamespaceJail
 from .seccomp import Filter
-from .stream import Pages, Stream
-
-_ROOT = "/proc"
-"""Any folder that exists everywhere will do: the new root is mounted over it before it becomes the root."""
-
-_BOX, _WORK = "/run/box", "/run/work"
-"""In the new root: where no Python and no library lies."""
-
-_PLAIN = linux.MS_NOSUID | linux.MS_NODEV
-_TEST_USER = 1000
-_DEVICES = ("null", "zero", "full", "random", "urandom")
-_PLAIN_LIMITS = (
-    (resource.RLIMIT_CORE, 0),
-    (resource.RLIMIT_MSGQUEUE, 0),
-    (resource.RLIMIT_MEMLOCK, 0),
-    (resource.RLIMIT_NOFILE, 128),
-)
-
-
-Drop = Callable[[], object]
-
-
-class Jail(Protocol):
-    """The steps of one tier. `box` holds the files of the tests; it is made once, and serves one test at a time."""
-
-    box: Box
-
-    def fork_submission(self) -> int:
-        """Fork the zygote: 0 in the submission's process, which is shut in further, its number in the zygote."""
-        ...
-
-    def prepare(self, threads: bool) -> Drop:
-        """In the submission's process, before a test. `threads` says whether the program may start threads. What is
-        returned is called in a test's process to give up every right, for good."""
-        ...
-
-    def renew(self) -> None:
-        """In the zygote: a test has left files behind; make the place where tests write a new one."""
-        ...
-
-
-def no_more_than(kind: int, value: int) -> tuple[int, int]:
-    """Soft and hard value of a limit: as asked for, but never above what is allowed now."""
-    hard = resource.getrlimit(kind)[1]
-    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    return value, value
-
-
-def lower_limit(kind: int, value: int) -> None:
-    """Set a limit for good."""
-    resource.setrlimit(kind, no_more_than(kind, value))
-
-
-def _plain_limits() -> None:
-    for kind, value in _PLAIN_LIMITS:
-        lower_limit(kind, value)
-
-
-class NamespaceJail:
-    """Namespaces made by an ordinary user or by root.
-
-    Args:
-        config: `binds` (what is bound read-only: source, place), `masked` (folders hidden within them), `root`
-            (whether the judge is root).
-        stream: the frames to the judge, which alone can write the user map.
-    """
-
-    def __init__(self, config: dict[str, Any], stream: Stream) -> None:
-        self._config = config
-        spaces = linux.CLONE_NEWNET | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS | linux.CLONE_NEWPID
-        if config["root"]:
-            linux.unshare(linux.CLONE_NEWNS)
-            self._build_root()
-        linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNS | spaces)
-        stream.write(frames.frame(frames.USERS))
-        answer = Pages()
-        stream.read_frame(answer)
-        with answer.view() as text:
-            self._users = int(bytes(text))
-        if config["root"]:
-            os.setgroups([])
-        if self._users > 1:
-            os.setresgid(0, 0, 0)
-            os.setresuid(0, 0, 0)
-        if not config["root"]:
-            self._build_root()
-        self._become_init()
-        self._own = os.pidfd_open(os.getpid())
-        self.box = self._make_box()
-        _plain_limits()
-        self._program = Filter()
-        Filter("spawner").install()
-
-    def _become_init(self) -> None:
-        """The zygote is the first process of the PID namespace: when it ends, the kernel ends all others."""
-        pid = os.fork()
-        if pid:
-            for fd in range(3, 32):
-                with contextlib.suppress(OSError):
-                    os.close(fd)
-            os.waitpid(pid, 0)
-            os._exit(0)
-        os.setsid()  # or a test could signal the process that waits, which may be its own user's
-        linux.die_with_parent()
-
-    def _build_root(self) -> None:
-        linux.mount(None, "/", None, linux.MS_REC | linux.MS_PRIVATE)
-        linux.mount("tmpfs", _ROOT, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "size=1m,nr_inodes=400,mode=755")
-        for source, place in self._config["binds"]:
-            _bind(source, _ROOT + place)
-        for path in self._config["masked"]:
-            if os.path.isdir(_ROOT + path):
-                flags = linux.MS_RDONLY | linux.MS_NOSUID | linux.MS_NODEV
-                linux.mount("tmpfs", _ROOT + path, "tmpfs", flags, "size=4k,mode=755")
-        for folder in ("/dev", _BOX, _WORK, "/old"):
-            os.makedirs(_ROOT + folder, exist_ok=True)
-        for name in _DEVICES:
-            open(f"{_ROOT}/dev/{name}", "w").close()
-            linux.mount(f"/dev/{name}", f"{_ROOT}/dev/{name}", None, linux.MS_BIND)
-        for name in ("stdin", "stdout", "stderr"):
-            os.symlink(f"{_BOX}/{name}", f"{_ROOT}/dev/{name}")
-        for place in ("/tmp", "/dev/shm"):
-            os.symlink(_WORK, _ROOT + place)
-        linux.pivot_root(_ROOT, f"{_ROOT}/old")
-        os.chdir("/")
-        linux.unmount("/old")
-        os.rmdir("/old")
-        linux.mount(None, "/", None, linux.MS_BIND | linux.MS_REMOUNT | linux.MS_RDONLY | linux.MS_NOSUID)
-
-    def fork_submission(self) -> int:
-        linux.unshare(linux.CLONE_NEWPID)
-        pid = linux.fork()
-        if pid:
-            linux.setns(self._own, linux.CLONE_NEWPID)  # or this process could start no further submission
-        return pid
-
-    def _make_box(self) -> Box:
-        """/box: one mount that we keep open for writing, another over it that tests see and can't write to."""
-        linux.mount("tmpfs", _BOX, "tmpfs", _PLAIN, f"mode=755,uid={_TEST_USER},gid={_TEST_USER}")
-        folder = os.open(_BOX, os.O_RDONLY | os.O_DIRECTORY)
-        box = FileBox(folder, _BOX, _WORK)
-        linux.mount(_BOX, _BOX, None, linux.MS_BIND)
-        linux.mount(None, _BOX, None, linux.MS_BIND | linux.MS_REMOUNT | linux.MS_RDONLY | _PLAIN)
-        box.open()
-        self._mount_work()
-        box.look()
-        return box
-
-    def _mount_work(self) -> None:
-        linux.mount("tmpfs", _WORK, "tmpfs", _PLAIN | linux.MS_NOATIME, "size=16m,nr_inodes=1024,mode=1777")
-        os.chdir(_WORK)
-
-    def renew(self) -> None:
-        os.chdir("/")
-        linux.unmount(_WORK)
-        self._mount_work()
-        self.box.look()
-
-    def prepare(self, threads: bool) -> Drop:
-        if threads:
-            return self._drop
-        self._leave_rights()
-        return partial(resource.setrlimit, resource.RLIMIT_NPROC, (1, 1))
-
-    def _leave_rights(self) -> None:
-        if self._users > 1:
-            os.setresgid(_TEST_USER, _TEST_USER, _TEST_USER)
-            os.setresuid(_TEST_USER, _TEST_USER, _TEST_USER)
-        linux.die_with_parent()
-        linux.drop_capabilities()
-
-    def _drop(self) -> None:
-        lower_limit(resource.RLIMIT_NPROC, 512)
-        self._leave_rights()
-        self._program.install()
-
-
-def _bind(source: str, target: str) -> None:
-    """Bind a path read-only; a symbolic link is made again, an absent path left out."""
-    if os.path.islink(source):
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        os.symlink(os.readlink(source), target)
-        return
-    if not os.path.exists(source):
-        return
-    if os.path.isdir(source):
-        os.makedirs(target, exist_ok=True)
-    else:
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        open(target, "w").close()
-    try:
-        linux.mount(source, target, None, linux.MS_BIND)
-    except OSError as error:
-        if error.errno != errno.EINVAL:
-            raise
-        # In a user namespace a mount with others below it can only be bound with them.
-        linux.mount(source, target, None, linux.MS_BIND | linux.MS_REC)
-        linux.read_only_recursive(target)
-        return
-    linux.mount(None, target, None, linux.MS_BIND | linux.MS_REMOUNT | linux.MS_RDONLY | _kept_flags(source))
-
-
-def _kept_flags(path: str) -> int:
-    """Flags that a user namespace may not take away from a mount."""
-    given = os.statvfs(path).f_flag
-    flags = linux.MS_NOSUID | linux.MS_NODEV
-    pairs = ((os.ST_NOEXEC, linux.MS_NOEXEC), (os.ST_NOATIME, linux.MS_NOATIME), (os.ST_RELATIME, linux.MS_RELATIME))
-    for shown, flag in pairs:
-        flags |= flag if given & shown else 0
-    return flags
+from .stream import Stream
+from .tiers import DEVICES, Drop
 
 
 class ContainerJail:
@@ -243,7 +30,7 @@ class ContainerJail:
         self._filter = Filter()
         self._tests = 0
         os.setgroups([])
-        _plain_limits()
+        plain_limits()
         with contextlib.suppress(OSError):
             os.symlink("/work", "/dev/shm")  # for semaphores, where the engine left none
         os.chdir("/work")
@@ -310,11 +97,11 @@ class LandlockJail:
     def __init__(self, config: dict[str, Any], stream: Stream) -> None:
         del stream
         self._user = config.get("user")
-        places = (*(source for source, _ in config["binds"]), *(f"/dev/{name}" for name in _DEVICES))
+        places = (*(source for source, _ in config["binds"]), *(f"/dev/{name}" for name in DEVICES))
         self._rules = linux.Landlock([path for path in places if os.path.exists(path)])
-        self._filter = Filter()
+        self._filter = Filter("reader")
         self.box: Box = MemoryBox()
-        _plain_limits()
+        plain_limits()
 
     def fork_submission(self) -> int:
         return linux.fork()

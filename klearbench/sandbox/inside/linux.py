@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import platform
 import signal
@@ -143,6 +144,8 @@ class Landlock:
         size = 24 if self.abi >= 6 else 16 if self.abi >= 4 else 8
         self._fd = libc.syscall(_SYS_LANDLOCK_CREATE, ctypes.byref(rules), ctypes.c_size_t(size), 0)
         check(self._fd, "landlock_create_ruleset")
+        low, self._fd = self._fd, fcntl.fcntl(self._fd, fcntl.F_DUPFD_CLOEXEC, 100)  # 0 to 4 will be taken
+        os.close(low)
         for path in readable:
             self._allow(path)
 

@@ -19,8 +19,9 @@ import warnings
 
 from . import child, frames, linux, preamble
 from .frames import Settings
-from .jail import Jail, no_more_than
+from .limits import no_more_than
 from .stream import Pages, Stream
+from .tiers import Jail
 
 RENEW_EXIT = 42
 """Exit code that asks the zygote for a fresh process for the same submission: a test left files behind."""
@@ -42,7 +43,10 @@ _TRAITS = {
         rb"thread|concurrent|asyncio|multiproc|ctypes|joblib|numpy|scipy|numba|pandas|cffi|nogil|faulthandler"
         rb"|import_|\bexec\b|\beval\b|base64|marshal"
     ),
-    "last_words": re.compile(rb"__del__|weakref|open|Buffer|TextIO|BytesIO|StringIO|finali[sz]e|eval|exec|import_"),
+    "last_words": re.compile(
+        rb"__del__|weakref|open|Buffer|TextIO|BytesIO|StringIO|finali[sz]e|finally|__exit__|contextmanager|eval|exec"
+        rb"|import_"
+    ),
     "random": re.compile(rb"rand|shuffle|choice|sample|gauss|uniform|variate|import_"),
 }
 _WORTH_IMPORTING = re.compile(

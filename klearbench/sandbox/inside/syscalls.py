@@ -84,5 +84,8 @@ SPAWNER_ONLY = (
 capabilities without which the last seven do nothing, and gets none by `unshare`, which is allowed for PID namespaces
 alone."""
 
+CHANGES_FILES = ("chmod", "fchmod", "fchmodat", "utime", "utimes", "futimesat", "utimensat", "truncate")
+"""Calls that Landlock does not rule (truncate: before Linux 6.2)."""
+
 PRETEND_ABSENT = ("clone3", "openat2", "io_uring_setup")
 """Calls that fail with ENOSYS, so that the C library falls back to the older one."""

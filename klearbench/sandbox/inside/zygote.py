@@ -19,6 +19,7 @@ from typing import Any
 
 from . import child, frames, jail, linux, preamble, submission
 from .stream import Pages, Stream
+from .tiers import Jail
 
 PRELOAD = (
     *("bisect", "collections", "copy", "functools", "heapq", "io", "itertools", "json", "math", "operator", "random"),
@@ -39,9 +40,9 @@ def main(config: dict[str, Any]) -> None:
     os._exit(0)
 
 
-def _start(config: dict[str, Any], stream: Stream) -> tuple[jail.Jail, preamble.Modules]:
+def _start(config: dict[str, Any], stream: Stream) -> tuple[Jail, preamble.Modules]:
     """Shut this process in and warm the interpreter up."""
-    shut_in: jail.Jail = jail.JAILS[config["tier"]](config, stream)
+    shut_in: Jail = jail.JAILS[config["tier"]](config, stream)
     sys.path.remove(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     sys.path += config["path"]
     for name in PRELOAD:
@@ -57,7 +58,7 @@ def _start(config: dict[str, Any], stream: Stream) -> tuple[jail.Jail, preamble.
     return shut_in, modules
 
 
-def _serve_all(shut_in: jail.Jail, modules: preamble.Modules, stream: Stream) -> None:
+def _serve_all(shut_in: Jail, modules: preamble.Modules, stream: Stream) -> None:
     opening = Pages()
     while stream.read_frame(opening) == frames.OPEN:
         with opening.view() as payload:
@@ -78,7 +79,7 @@ def _streams(tier: str) -> Stream:
     return Stream(*moved)
 
 
-def _submission(shut_in: jail.Jail, stream: Stream, settings: frames.Settings, modules: preamble.Modules) -> None:
+def _submission(shut_in: Jail, stream: Stream, settings: frames.Settings, modules: preamble.Modules) -> None:
     """Serve one submission, by as many processes as it takes (one that finds leftovers of a test is replaced)."""
     again = True
     while again:
@@ -90,7 +91,7 @@ def _submission(shut_in: jail.Jail, stream: Stream, settings: frames.Settings, m
             shut_in.renew()
 
 
-def _serve(shut_in: jail.Jail, stream: Stream, settings: frames.Settings, modules: preamble.Modules) -> None:
+def _serve(shut_in: Jail, stream: Stream, settings: frames.Settings, modules: preamble.Modules) -> None:
     try:
         os._exit(submission.Submission(shut_in, stream, settings, modules).serve())
     except BaseException:
