@@ -229,10 +229,10 @@ def test_compat_is_the_official_rule(wants: list[str], tokens: list[str], gap: s
 
 def test_a_long_run_of_digits_is_read_once() -> None:
     began = time.process_time()
-    for text in ("1" * 200_000 + "x", "1." + "1" * 200_000 + "x", "1e" + "1" * 200_000 + "x"):
+    for text in ("1" * 12_000 + "x", "1." + "1" * 12_000 + "x", "1e" + "1" * 12_000 + "x"):
         assert not compare_output("5\n", text.encode()).equal
         assert not compare_output("5.0\n", text.encode()).equal
-    assert time.process_time() - began < 2.0  # quadratic time would be minutes
+    assert time.process_time() - began < 1.0  # quadratic time would be many seconds
 
 
 def test_a_flood_of_short_lines_or_words_is_not_held_as_a_list() -> None:
