@@ -42,11 +42,7 @@ class NamespaceJail:
             linux.unshare(linux.CLONE_NEWNS)
             self._build_root()
         linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNS | spaces)
-        stream.write(frames.frame(frames.USERS))
-        answer = Pages()
-        stream.read_frame(answer)
-        with answer.view() as text:
-            self._users = int(bytes(text))
+        self._users = _ask_for_users(stream)
         if config["root"]:
             os.setgroups([])
         if self._users > 1:
@@ -146,6 +142,19 @@ class NamespaceJail:
         lower_limit(resource.RLIMIT_NPROC, 512)
         self._leave_rights()
         self._program.install()
+
+
+def _ask_for_users(stream: Stream) -> int:
+    """Have the judge write the user map; how many users it holds.
+
+    The pages end here, before the next fork: a child has the object but not the memory, and letting go of it there
+    would unmap whatever has come into its place.
+    """
+    stream.write(frames.frame(frames.USERS))
+    answer = Pages()
+    stream.read_frame(answer)
+    with answer.view() as text:
+        return int(bytes(text))
 
 
 def _bind(source: str, target: str) -> None:

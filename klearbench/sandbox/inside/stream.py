@@ -18,7 +18,11 @@ _ROOM = 1 << 16
 
 
 class Pages:
-    """Some bytes, `size` of them, in memory that forked children do not get. Each process makes its own."""
+    """Some bytes, `size` of them, in memory that forked children do not get. Each process makes its own.
+
+    One that exists at a fork must live as long as the child does: to let go of it there would unmap what has come into
+    the place of its memory.
+    """
 
     def __init__(self) -> None:
         self._map = self._new(_FIRST)
