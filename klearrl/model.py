@@ -25,13 +25,18 @@ _TEMPLATE = (
 
 
 def word_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """A tokenizer of whole words (split at spaces) over all words of `texts`, sorted: the same texts in any order give
-    the same tokenizer. Text whose words are joined by single spaces survives encoding and decoding; a line break is
-    part of a word, so that programs survive it too."""
-    words = sorted({word for text in texts for word in text.split(" ") if word} | {"user", "assistant", "system"})
+    """A tokenizer of whole words over all words of `texts`, sorted: the same texts in any order give the same tokenizer.
+
+    Words are split at white space. Where some text has line breaks (programs), they are split at spaces alone, and a
+    break is part of a word; so text whose words are joined by single spaces survives encoding and decoding.
+    """
+    found = list(texts)
+    breaks = any("\n" in text for text in found)
+    split = [word for text in found for word in (text.split(" ") if breaks else text.split())]
+    words = sorted({*filter(None, split), "user", "assistant", "system"})
     vocabulary = {word: i for i, word in enumerate([*_SPECIAL, *(w for w in words if w not in _SPECIAL)])}
     core = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    core.pre_tokenizer = pre_tokenizers.Split(" ", "removed")
+    core.pre_tokenizer = pre_tokenizers.Split(" ", "removed") if breaks else pre_tokenizers.WhitespaceSplit()
     return PreTrainedTokenizerFast(
         tokenizer_object=core, pad_token="<pad>", eos_token="<|im_end|>", unk_token="<unk>", chat_template=_TEMPLATE
     )

@@ -10,6 +10,8 @@ import pytest
 from tools import ok, write_jsonl
 
 from klearbench import doctor
+from klearbench.sandbox import image
+from klearbench.sandbox.base import SandboxUnavailable
 from klearbench.suites.registry import SUITES
 
 
@@ -114,9 +116,19 @@ def test_what_is_here_is_named_with_its_version():
 
 
 def test_no_docker_client_comes_with_its_remedy(monkeypatch):
+    def absent(timeout_s):
+        raise SandboxUnavailable("no Docker engine answers")
+
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(image, "connect", absent)
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    assert lines()["docker"] == "no client (remedy: install Docker or podman)"
+
+
+def test_an_engine_that_was_named_and_does_not_answer_is_named_again(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
-    assert lines()["docker"] == "no client (remedy: install Docker or podman)"
+    assert lines()["docker"].startswith("no Docker engine answers at unix:///nowhere/docker.sock (remedy: ")
 
 
 def test_absent_data_is_named_with_its_remedy(tmp_path, monkeypatch):
