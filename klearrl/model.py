@@ -25,7 +25,7 @@ _TEMPLATE = (
 
 
 def word_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """A tokenizer of whole words over all words of `texts`, sorted: the same texts in any order give the same tokenizer.
+    """A tokenizer of whole words, those of `texts`, sorted: the same texts in any order give the same tokenizer.
 
     Words are split at white space. Where some text has line breaks (programs), they are split at spaces alone, and a
     break is part of a word; so text whose words are joined by single spaces survives encoding and decoding.
