@@ -11,7 +11,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-COPIED = ("klearbench", "klearrl", "tests", "recipes", "pyproject.toml")
+COPIED = ("klearbench", "klearrl", "tests", "recipes", "benchmarks", "pyproject.toml")
 PASSED, FAILED = 0, 1  # pytest's exit codes; others mean that nothing was tested
 
 
