@@ -15,6 +15,7 @@ from klearbench.judging.code import CodeJudge
 from klearbench.judging.files import Item
 from klearbench.judging.judge import MathJudge, Row
 from klearbench.judging.submission import Row as CodeRow
+from klearbench.judging.submission import difference_row
 from klearbench.types import Answer, CodeTests, Verdict
 
 Difference = dict[str, Any]
@@ -104,7 +105,8 @@ class MixedJudge:
             place.item, place.verdict = None, verdict
         for second in others:
             for place, ours, theirs in zip(waiting, first, second, strict=True):
-                place.difference = _difference(ours, theirs)
+                if ours.status is not theirs.status:
+                    place.difference = difference_row(ours, theirs, "math-verify", ("status", "extracted", "detail"))
         waiting.clear()
 
 
@@ -116,14 +118,3 @@ def _ready(places: deque[_Place]) -> list[tuple[Verdict, Difference | None]]:
         assert place.verdict is not None
         ready.append((place.verdict, place.difference))
     return ready
-
-
-def _difference(ours: Verdict, theirs: Verdict) -> Difference | None:
-    if ours.status is theirs.status:
-        return None
-
-    def short(v: Verdict) -> dict[str, Any]:
-        return {"status": v.status, "extracted": v.extracted, "detail": v.detail}
-
-    key = {"problem_id": ours.problem_id, "sample_index": ours.sample_index}
-    return {**key, "strict": short(ours), "math-verify": short(theirs)}

@@ -25,7 +25,6 @@ _TRACEBACK = b"Traceback (most recent call last)"
 _ENDED = {
     RunStatus.memory_limit: Status.memory_limit,
     RunStatus.output_limit: Status.output_limit,
-    RunStatus.compile_error: Status.compile_error,
 }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass
 from itertools import pairwise
@@ -45,13 +45,16 @@ class Judged:
         """A row for a file of differences, None when both statuses are the same."""
         if self.other is None or not self.cause:
             return None
-        ours, theirs = self.verdict, self.other
-        key = {"problem_id": ours.problem_id, "sample_index": ours.sample_index}
-        return {**key, "strict": _short(ours), "compat": _short(theirs), "cause": self.cause}
+        row = difference_row(self.verdict, self.other, "compat", ("status", "score", "extracted", "detail"))
+        return {**row, "cause": self.cause}
 
 
-def _short(verdict: Verdict) -> Mapping[str, Any]:
-    return {name: getattr(verdict, name) for name in ("status", "score", "extracted", "detail")}
+def difference_row(ours: Verdict, theirs: Verdict, other: str, shown: Sequence[str]) -> dict[str, Any]:
+    """A row for a file of differences: the key, and what is shown of our verdict and, by its name, of the other one."""
+    row: dict[str, Any] = {"problem_id": ours.problem_id, "sample_index": ours.sample_index}
+    for name, verdict in (("strict", ours), (other, theirs)):
+        row[name] = {field: getattr(verdict, field) for field in shown}
+    return row
 
 
 class Submission:

@@ -30,6 +30,7 @@ FAULT_EXIT = 97
 VALUE_FD, NOTHING_FD = 3, 4
 _FRAMES_TO_COME = 1
 """Between the making of a `Program` and the program itself."""
+# Kept from before a program runs, which may put others in their place.
 _exit = os._exit
 _write = os.write
 
@@ -57,7 +58,7 @@ class Program:
         self.in_memory = not settings.wait_for_threads
         self.code: types.CodeType | None = None
         self.callbacks = atexit._ncallbacks()
-        self.stdout, self.stderr = sys.stdout, sys.stderr
+        self.stdout = sys.stdout
         self.names = module.__dict__
         name = "solution" if self.functional else "__main__"
         self.names.update(__name__=name, __file__=path)

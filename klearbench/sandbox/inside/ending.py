@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, TextIO
 
 _LONG = 1 << 63
-_write = os.write
+_write = os.write  # kept from before a program runs, which may put another in its place
 _OURS = os.path.dirname(__file__)
 
 
@@ -45,7 +45,7 @@ def exit_code() -> int:
 
 
 def report() -> None:
-    """Print the exception being handled, without the frames of this file, by the program's own hook."""
+    """Print the exception being handled, without our own frames, by the program's own hook."""
     kind, value, trace = sys.exc_info()
     while trace is not None and os.path.dirname(trace.tb_frame.f_code.co_filename) == _OURS:
         trace = trace.tb_next
