@@ -6,21 +6,25 @@ The reference decides the kind. Runs inside a worker: it may be slow or hang, an
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from itertools import product
 
 import sympy
 
 from klearbench.judging.forms import Form, parse, strip_parens
-from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN, canonical, is_placeholder
+from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN, canonical, canonical_reference, is_placeholder
 from klearbench.judging.numbers import exact_number
 from klearbench.judging.relations import equations_equal, is_setlike, sets_equal
 from klearbench.judging.size import Unreadable
-from klearbench.judging.special import CHOICE_AND_VALUE, family, read_text, special_equal, without_label
+from klearbench.judging.special import CHOICE_AND_VALUE, family, special_equal
 from klearbench.judging.symbolic import expressions_equal, to_sympy
 from klearbench.judging.units import split_quantity
 from klearbench.judging.values import APPROX, squash, values_equal
+from klearbench.judging.wording import read_text, without_label
 
 _MAX_DEPTH = 6
 _MAX_MEMBERS = 200
+_MAX_SIGNS = 4
 _COMPONENT = r"(?:[A-Za-z]|\\[a-z]{2,8})(?:_?\{?\w{1,3}\}?)?"
 _BUILDER = re.compile(r"\\\{\s*[A-Za-z]\s*(?:\\in\s?\\mathbb\s?\{?R\}?)?\s*[|:](.*)\\\}", re.DOTALL)
 _NAME = re.compile(
@@ -32,7 +36,7 @@ def equal(gold: str, answer: str) -> bool:
     """Whether `answer` is right for `gold`. Texts are compared, never run."""
     if len(answer) > 20000 or is_placeholder(answer):
         return False
-    g, a = canonical(gold), canonical(answer)
+    g, a = canonical_reference(gold), canonical(answer)
     if squash(g) == squash(a):
         return True
     return _equal(g, a, 0)
@@ -192,14 +196,28 @@ def members(text: str) -> list[str]:
         found = list(dict.fromkeys(m for part in form.parts for m in members(part)))
     elif form.kind == "relation" and set(form.marks) <= {"=", r"\in"} and _NAME.fullmatch(form.parts[0]):
         found = members(form.parts[-1])
-    elif _has_plus_minus(text) and form.kind == "value":
-        at = re.search(r"\\(?:pm|mp)", text)
-        assert at is not None
-        left, right = text[: at.start()], text[at.end() :]
-        found = [f"{left}+{right}" if left.strip() else right.strip(), f"{left}-{right}"]
+    elif _has_plus_minus(text) and form.kind in ("value", "tuple"):
+        found = _both_signs(text)
     else:
         found = [text.strip()]
     return found
+
+
+def _both_signs(text: str) -> list[str]:
+    r"""The texts that \pm stands for: every choice of signs, or two where \mp ties them together."""
+    signs = re.findall(r"\\(?:pm|mp)(?![A-Za-z])", text)
+    if len(signs) > _MAX_SIGNS:
+        return [text]
+    tied = r"\mp" in signs
+    choices = [[+1] * len(signs), [-1] * len(signs)] if tied else product((+1, -1), repeat=len(signs))
+    return [_with_signs(text, choice) for choice in choices]
+
+
+def _with_signs(text: str, choice: Iterable[int]) -> str:
+    chosen = iter(choice)
+    return re.sub(
+        r"\\(pm|mp)(?![A-Za-z])", lambda m: "+" if (next(chosen) > 0) == (m[1] == "pm") else "-", text
+    ).strip()
 
 
 def _members_equal(gold: str, answer: str, depth: int) -> bool:
@@ -210,7 +228,8 @@ def _members_equal(gold: str, answer: str, depth: int) -> bool:
     want, have = members(gold), members(answer)
     if len(want) != len(have) or len(want) == len(_distinct(want)):
         want, have = _distinct(want), _distinct(have)
-    if len(want) != len(have) or len(want) > _MAX_MEMBERS or parse(answer).kind in ("tuple", "interval"):
+    ordered = parse(answer).kind in ("tuple", "interval") and not _has_plus_minus(answer)
+    if len(want) != len(have) or len(want) > _MAX_MEMBERS or ordered:
         return False
     if any("\\ldots" in m for m in (*want, *have)):
         return len(want) == len(have) and all(_equal(x, y, depth + 1) for x, y in zip(want, have, strict=True))

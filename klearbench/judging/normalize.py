@@ -44,8 +44,12 @@ _GROUPING = re.compile(r"(?<=\d)(?:\{?,\}?\s?\\!|\\!\s?\{?,\}?|\{?\\,\}?(?:\\!)?
 _SIZING = re.compile(r"\\(?:left|right|[bB]igg?[lrm]?)(?![A-Za-z])\s*(\.(?=\s|$|\\|\|))?")
 _STYLE = re.compile(r"\\(?:bf|rm|it|sf|tt|bfseries|boldmath|large|Large|huge|normalsize|small)(?![A-Za-z])\s*")
 _WRAPPER = re.compile(r"\\(?:mathbf|boldsymbol|bm|mathit|mathsf|mathcal|ensuremath|underline|boxed|fbox|emph)\s*\{")
+_COLOUR = re.compile(r"\\(?:textcolor|colorbox|color)\s*(?:\[[A-Za-z]{1,9}\])?\s*\{[^{}\\]{1,30}\}\s*")
+_DISPLAY = re.compile(
+    r"\\(?:begin|end)\s?\{(?:align|aligned|equation|gather|gathered|split|displaymath|math|center)\*?\}"
+)
 _TEXT = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt|normal|up|sc)?|mathrm|mbox|hbox|operatorname\*?|mathop)\s*\{")
-_DOUBLE = {r"\dfrac": r"\frac", r"\tfrac": r"\frac", r"\cfrac": r"\frac", r"\dbinom": r"\binom", r"\tbinom": r"\binom"}
+_INFINITY = re.compile(r"(?<![\\A-Za-z])(?:(positive|negative|plus|minus)\s)?infinity(?![A-Za-z])", re.IGNORECASE)
 _SYNONYM = re.compile(
     r"\\(dfrac|tfrac|cfrac|dbinom|tbinom|leqslant|geqslant|leq|geq|neq|degree|lt|gt|lbrace|rbrace|lvert|rvert|vert|mid|dots|cdots|dotsc"
     r"|varnothing|colon|infin|infty|R|iff|lor|land|wedge|vee|bigcup|smallsetminus|backslash|emptyset|lbrack|rbrack)(?![A-Za-z])"
@@ -119,6 +123,9 @@ def canonical(text: str) -> str:
         text = text.translate(_TABLE)
     text = unwrap_delimiters(text)
     if "\\" in text:
+        text = _COLOUR.sub("", text)
+        if _DISPLAY.search(text):
+            text = re.sub(r"\\\\|&", " ", _DISPLAY.sub(" ", text))
         text = _open_groups(text, _WRAPPER, "{", "}")
         text = _STYLE.sub("", text)
         text = _GROUPING.sub(",", text)
@@ -128,6 +135,10 @@ def canonical(text: str) -> str:
         text = _open_groups(text, _TEXT, TEXT_OPEN, TEXT_CLOSE)
         text = brace_arguments(text)
         text = text.replace("\\$", "$").replace("\\%", "%").replace("\\(", " ").replace("\\)", " ").replace("\\&", "&")
+    if "nfinity" in text:
+        text = _INFINITY.sub(
+            lambda m: ("-" if (m[1] or "").lower() in ("negative", "minus") else "") + r"\infty ", text
+        )
     text = text.replace("{,}", ",").replace("$", " $ " if text.count("$") > 1 else "$")
     text = re.sub(r"\s+", " ", text).strip()
     text = re.sub(r"(?:\\\s?)+\Z|,\s?\Z", "", text)
@@ -136,6 +147,15 @@ def canonical(text: str) -> str:
             break
         text = unwrap_delimiters(m[1] if m[1] is not None else m[2])
     return unwrap_delimiters(re.sub(rf"{TEXT_OPEN}\s*\.?\s*{TEXT_CLOSE}", " ", text))
+
+
+_WHOLLY_TEXT = re.compile(r"\s*\\(?:text(?:bf|it|rm|sf)?|mathrm|mbox|operatorname)\s*\{\s*([A-Za-z]{2,12})\s*\}[\s.]*")
+
+
+def canonical_reference(text: str) -> str:
+    r"""Like `canonical`, but a short word marked as text (`\text{red}`) stays marked: it is no product r e d."""
+    spelled = canonical(text)
+    return f"{TEXT_OPEN}{spelled}{TEXT_CLOSE}" if _WHOLLY_TEXT.fullmatch(text) and spelled.isalpha() else spelled
 
 
 def _has_top_comma(text: str) -> bool:

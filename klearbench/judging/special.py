@@ -1,4 +1,4 @@
-"""Answers that are no expressions: text, option letters, clock times, ratios, numerals in a base, congruences."""
+"""Answers that are no expressions: option letters, clock times, ratios, numerals in a base, congruences, words."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN
 from klearbench.judging.numbers import exact_number
+from klearbench.judging.wording import text_equal
 
 CHOICE_AND_VALUE = r"\(([A-J])\)\s*(\S.*)"
 _T = f"[{TEXT_OPEN}{TEXT_CLOSE}]"
@@ -32,43 +33,9 @@ _BASE_WORDS = {
     **{"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10},
     **{"eleven": 11, "twelve": 12, "sixteen": 16, "binary": 2, "octal": 8, "hex": 16},
 }
-_ONES = (
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
-    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
-)
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_NUMBER_WORDS = {
-    **{word: i for i, word in enumerate(_ONES)},
-    **{ten: 10 * i for i, ten in enumerate(_TENS, start=2)},
-    **{
-        f"{ten}-{one}": 10 * i + j for i, ten in enumerate(_TENS, start=2) for j, one in enumerate(_ONES[1:10], start=1)
-    },
-}
 _MODULUS = re.compile(
     r"(?:[A-Za-z]\s?(?:\\equiv|=)\s?)?(-?\d{1,60})\s?\(?\s?(?:\\pmod|\\bmod|\\mod|mod)\s?\{?\s?\(?(\d{1,60})\)?\s?\}?\s?\)?"
 )
-_NEGATED = re.compile(
-    r"""\b(?:not|no|never|least|most|more|less|fewer|than|over|under|above|below|between|neither|nor|cannot|or|either|maybe|up|almost
-    |nearly|roughly|about|around|approximately|probably|perhaps|possibly|likely|wrong|incorrect|false|fails?|if|unless
-    |except|but|without|rather|instead|until|minus|plus|times|hardly|exceeds?|bound|bounded|impossible)\b|n't""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_PART_OF = re.compile(
-    r"(?<!\btotal)(?<!\banswer)(?<!\bvalue)(?<!\bresult)(?<!\bcount)(?<!\bsum)(?<!\barea)(?<!\bspeed)(?<!\blength)"
-    r"(?<!\bvolume)(?<!\bcost)(?<!\bprice)(?<!\bprofit)(?<!\bheight)(?<!\bradius)(?<!\bprobability)(?<!\bperimeter)"
-    r"\sof\s[-$]?\s?[\d\\]"
-)
-"""A number that something else is taken of ("the square root of 12")."""
-_SHORT_TEXT = frozenset(
-    {"yes", "no", "odd", "even", "all", "none", "true", "false", "one", "two", "six", "ten", "nan", "tie"}
-)
-_CJK = "\u3400-\u9fff\u3040-\u30ff\uac00-\ud7a3"
-
-
-def plain(text: str) -> str:
-    """Bare lower-case words."""
-    text = re.sub(rf"{_T}|\\text\w*|[{{}}$\"“”`*]", " ", text)
-    return re.sub(r"\s+", " ", text).strip(" .!").lower()
 
 
 def special_equal(gold: str, answer: str) -> bool | None:
@@ -184,88 +151,4 @@ def _congruence(gold: str, answer: str) -> bool | None:
     return int(g[2]) == int(a[2]) and int(g[2]) > 0 and (int(g[1]) - int(a[1])) % int(g[2]) == 0
 
 
-def is_text(text: str) -> bool:
-    """Whether a reference is words: no number, no formula, and no product of one-letter variables."""
-    bare = plain(text)
-    if re.search(rf"[{_CJK}]", bare) and not re.search(r"[\d\\]", bare):
-        return True
-    if not bare or re.search(r"[\d\\=<>^_+*/|()\[\]]", bare):
-        return re.fullmatch(r"[a-z]{3,}\s\d{1,2}(?:st|nd|rd|th)?", bare) is not None
-    if bare in ("infinity", "pi", "e", "i"):
-        return False
-    letters = bare.replace(" ", "").replace(",", "")
-    marked = TEXT_OPEN in text or bare in _SHORT_TEXT
-    return letters.isalpha() and "," not in bare and (len(letters) > 3 or (marked and len(letters) > 1))
-
-
-_SYNONYMS = {
-    **dict.fromkeys(("undefined", "does not exist", "dne", "doesn't exist", "no limit"), "undefined"),
-    **dict.fromkeys(
-        ("all real numbers", "all reals", "\\mathbb r", "(-\\infty ,\\infty )", "(-\\infty , \\infty )"), "reals"
-    ),
-    **dict.fromkeys(
-        ("no solution", "no solutions", "none", "\\emptyset", "no real solutions", "empty set", "\\ \\"), "empty"
-    ),
-}
-
-
-def _text(gold: str, answer: str) -> bool | None:
-    if not is_text(gold):
-        return None
-    g, a = plain(gold), plain(answer)
-    if _SYNONYMS.get(g, g) == _SYNONYMS.get(a, a):
-        return True
-    if _SYNONYMS.get(g) in ("reals", "empty"):
-        return None
-    if g in _NUMBER_WORDS:
-        return exact_number(a) == _NUMBER_WORDS[g] or a == g
-    g, a = (re.sub(r"^(?:the|a|an)\s", "", t) for t in (g, a))
-    if g == a or (len(g) > 3 and (g + "s" == a or a + "s" == g)):
-        return True
-    first = re.match(r"(yes|no|true|false)\b[\s,.]*(.*)", a)
-    if g in ("yes", "no", "true", "false"):
-        if first is not None:
-            return first[1] == g and not re.search(
-                r"\b(?:yes|no|true|false|not|maybe|or)\b" if g in ("yes", "true") else r"\byes\b|\bor\b", first[2]
-            )
-        return False
-    g, a = (re.sub(r"(?<=\d)(?:st|nd|rd|th)\b", "", t) for t in (g, a))
-    last = re.fullmatch(r"(.*)\b(?:is|are|was|be)\s(?:an?\s|the\s)?(.+)", a)
-    if last is not None and last[2] == g and not _NEGATED.search(last[1]):
-        return True
-    sentence = re.sub(r"\b(?:it|he|she|they|the|answer|is|was|a|an|person|winner|on|this|means)\b", " ", a)
-    return re.sub(r"\s+", " ", sentence).strip(" ,") == g
-
-
-def without_label(answer: str) -> str:
-    """Without "answer:", "the final answer is" or the like in front."""
-    lead = rf"^(?:{_T}|\s)*(?:the\s)?(?:final\s)?answer\s?(?:is|:|=)\s?"
-    answer = re.sub(lead, TEXT_OPEN if answer.startswith(TEXT_OPEN) else "", answer, flags=re.IGNORECASE)
-    answer = answer.replace(TEXT_OPEN + TEXT_CLOSE, "")
-    answer = re.sub(rf"^{TEXT_OPEN}([^{TEXT_OPEN}{TEXT_CLOSE}]*){TEXT_CLOSE}$", r"\1", answer).strip()
-    answer = re.sub(rf"^[{_CJK}\s]{{0,20}}?(?:是|为|為|等于|共有|有|:|=)\s?(?=[^{_CJK}])", "", answer)
-    return re.sub(r"^(?:minus|negative)\s(?=\d)", "-", answer)
-
-
-def read_text(answer: str) -> str:
-    """The value in a short sentence around one value; the text unchanged when there is no such sentence."""
-    answer = re.sub(rf"^(?:{_T}|\s)*(?:exactly|only|simply|just)\b(?:{_T}|\s)*", "", answer, flags=re.IGNORECASE)
-    bare = plain(answer)
-    if bare in _NUMBER_WORDS:
-        return str(_NUMBER_WORDS[bare])
-    if len(answer) > 300 or _NEGATED.search(bare) or _PART_OF.search(bare):
-        return answer
-    lead = re.match(
-        rf"{TEXT_OPEN}[^{TEXT_CLOSE}]*\b(?:is|are|equals|has|have|was|of|at|=|be)\s*:?\s*{TEXT_CLOSE}\s*(?=\S)", answer
-    )
-    if lead is not None:
-        return answer[lead.end() :]
-    flat = re.sub(r"\s+", " ", re.sub(_T, " ", answer)).strip()
-    match = re.fullmatch(
-        r"(?:[A-Za-z][A-Za-z',-]*\s){1,12}?(?:(?:is|are|equals|be|has|have|was|gets?|needs?|makes?)\s)?(-?\$?\d\S*(?:\s[A-Za-z][\w.^/-]*){0,3})",
-        flat,
-    )
-    return match[1] if match is not None and len(flat.split()) > 2 else answer
-
-
-_CHECKS: tuple[Callable[[str, str], bool | None], ...] = (_option, _time, _ratio, _base, _congruence, _text)
+_CHECKS: tuple[Callable[[str, str], bool | None], ...] = (_option, _time, _ratio, _base, _congruence, text_equal)
