@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 
 from klearbench.judging.boxes import Box
-from klearbench.judging.normalize import words
+from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN, canonical, words
 from klearbench.judging.numbers import exact_number
 
 _LOOK_BACK = 80
 _LOOK_AHEAD = 240
+_BETWEEN = 4000
+"""Between two boxes, only so much after the first and before the second is read."""
 
 _DENIED = re.compile(
     r"(?:\b(?:not|never|neither|nor|rather than|instead of|other than|as opposed to|cannot|excluding|excludes"
@@ -56,8 +60,10 @@ _WITHDRAWN_LATER = re.compile(
 _CORRECTS = re.compile(
     r"\b(?:wait|actually|correct(?:ion|ed|ing)|mistake|redo|re-?check(?:ing)?|recount|recalculat\w*|recomput\w*|error|oops"
     r"|sorry|hold on|revis\w*|it should be|should have been|scratch that|not right|not correct"
-    r"|incorrect|wrong|on second thought)\b"
-    r"|更正|改正|等等|不对",
+    r"|incorrect|wrong|on second thought|(?:mis|over|under)(?:count|calculat|read)\w*|overlooked|forgot|missed"
+    r"|but the (?:correct|right|true|actual) (?:answer|value|result))\b"
+    r"|[—–-]\s?no,|更正|改正|修正|等等|等一下|不对|错了"
+    r"|\b(?:erratum|erreur|fehler|falsch|irrtum|moment mal)\b|ошибк|間違|틀렸",
     re.IGNORECASE,
 )
 _STEP = re.compile(
@@ -69,8 +75,9 @@ _STEP = re.compile(
 _FINAL = re.compile(r"\bfinal\b", re.IGNORECASE)
 _THUS = re.compile(r"\b(?:so|then|therefore|thus|hence|now)\b|因此|所以", re.IGNORECASE)
 _OFFERS = re.compile(
-    r"\b(?:or|either|alternatively|maybe|perhaps|possibly|could also|might|another"
-    r"|some (?:would|might|may|people))\b|或",
+    r"\b(?:or|either|alternatively|maybe|perhaps|possibly|could also|might|another|oder|vielleicht|ou|peut-être|quizás"
+    r"|some (?:would|might|may|people)|(?:second|third|other|alternative|different)"
+    r" (?:approach|method|way|option|answer|possibility|interpretation|reading))\b|或|または|또는|или|возможно",
     re.IGNORECASE,
 )
 _CONDITION = re.compile(r"\b(?:if|when|otherwise|unless|assuming|suppose|case)\b|如果|若", re.IGNORECASE)
@@ -80,15 +87,31 @@ _ALSO = re.compile(
     r"|is also|also works|works (?:too|as well)|as well|too)\b",
     re.IGNORECASE,
 )
-_JOINS = re.compile(r"[\s$,;.\\()\[\]、和及与]*(?:\band\b)?[\s$,;\\()\[\]]*", re.IGNORECASE)
+_JOINS = re.compile(r"[\s$,;\\()\[\]、和及与]*+(?:and\b)?[\s$,;\\()\[\]]*+", re.IGNORECASE)
+_EQUALS = re.compile(r"(?:[\s$]|\\[()\[\],;])*+(=|≈|\\approx\b)(?:[\s$]|\\[()\[\],;])*+")
+_OR_AFTER = re.compile(
+    r"[\s$\\)\],]{0,6}\b(?:or|oder|ou)\s(?:maybe\s|perhaps\s|possibly\s|even\s)?[$\\(]{0,3}(-?\d{1,18})(?=[\s$\\)]{0,4}(?:[.!?](?!\d)|\n|\Z))"
+    r"|[\s$\\)\],]{0,6}(?:或者?|または|또는|или)\s?[$\\(]{0,3}(-?\d{1,18})(?![\d.,])",
+    re.IGNORECASE,
+)
+_OR_BEFORE = re.compile(
+    r"(?:\beither\s[$\\(]{0,3}|[=:]\s?[$\\(]{0,3}|\bis\s[$\\(]{0,3})(-?\d{1,18})[\s$\\),]{1,6}or\s(?:maybe\s|perhaps\s|possibly\s)?[$\\(\[\s]{0,4}\Z",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(r"([A-Za-z]\w{0,2}|\\[a-z]{2,8})\s?=\s?(?=[^=\s])([^=]+)")
+_UNIT = re.compile(rf"\s?\{{?{TEXT_OPEN}[^{TEXT_OPEN}{TEXT_CLOSE}]{{0,40}}{TEXT_CLOSE}\}}?\Z")
+_OPTION = re.compile(r"\(?([a-j])\)?(?:\s?[.:,)]\s?|\s|\Z)(.*)")
+_LONG = 400
+"""Longer contents are the same only letter by letter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The boxes that count together, or none of them; `hedge` where they differ without a correction."""
+    """The boxes that count together and the sign between them, or none; `hedge` where they differ uncorrected."""
 
     boxes: tuple[Box, ...]
     hedge: bool = False
+    glue: str = " ; "
 
 
 def denied(text: str, start: int) -> bool:
@@ -100,6 +123,14 @@ def withdrawn(text: str, end: int) -> bool:
     """Whether the words right after a box take it back ("is wrong", "Wait, that's wrong")."""
     after = text[end : end + _LOOK_AHEAD]
     return _WITHDRAWN_HERE.match(after) is not None or _WITHDRAWN_LATER.match(after) is not None
+
+
+def offered_beside(text: str, box: Box) -> str:
+    """Another whole number that the prose offers right beside a box ("[12] or 13"), or ""."""
+    before = _OR_BEFORE.search(text, max(0, box.start - _LOOK_BACK), box.start)
+    after = _OR_AFTER.match(text, box.end, box.end + _LOOK_BACK)
+    found = (after[1] or after[2]) if after is not None else before[1] if before is not None else ""
+    return "" if not found or same_value(found, box.text) else found
 
 
 def choose(text: str, boxes: list[Box]) -> Choice:
@@ -114,24 +145,42 @@ def choose(text: str, boxes: list[Box]) -> Choice:
     if not kept:
         return Choice(())
     last = kept[-1]
-    group = [last]
+    group, glue = [last], ""
     for box, later in zip(reversed(kept[:-1]), reversed(kept[1:]), strict=True):
-        if same_value(box.text, last.text):
-            continue
-        between = text[box.end : later.start]
-        line = text[max(0, box.start - 60) : box.start].rpartition("\n")[2]
-        if _JOINS.fullmatch(between) and between.strip(" $\n") and not _OFFERS.search(line):
+        sign = _glue(text, box, later)
+        if sign != " ; " and sign in (glue or sign) and sign:
             group.insert(0, box)
+            glue = sign
+        elif same_value(box.text, last.text):
+            continue
+        elif sign and glue in ("", sign):
+            group.insert(0, box)
+            glue = sign
         elif _replaces(text, box, later):
             break
         else:
             return Choice((box, last), hedge=True)
-    return Choice(tuple(group))
+    return Choice(tuple(group), glue=glue)
+
+
+def _glue(text: str, box: Box, later: Box) -> str:
+    """How two boxes belong together: " = " or " \\approx " in a chain, " ; " in a list; "" if they do not."""
+    if later.start - box.end > 40:
+        return ""
+    between = text[box.end : later.start]
+    equals = _EQUALS.fullmatch(between)
+    if equals is not None:
+        return " = " if equals[1] == "=" else r" \approx "
+    line = text[max(0, box.start - 60) : box.start].rpartition("\n")[2]
+    joined = _JOINS.fullmatch(between) is not None and between.strip(" $\n") != "" and not _OFFERS.search(line)
+    return " ; " if joined else ""
 
 
 def _replaces(text: str, earlier: Box, later: Box) -> bool:
     """Whether the later box is a correction of the earlier one, or the next step after it."""
     between = text[earlier.end : later.start]
+    if len(between) > 2 * _BETWEEN:
+        between = f"{between[:_BETWEEN]}\n{between[-_BETWEEN:]}"
     if _ALSO.match(text[later.end : later.end + 60]):
         return False
     if _CORRECTS.search(between) or withdrawn(text, earlier.end):
@@ -141,7 +190,8 @@ def _replaces(text: str, earlier: Box, later: Box) -> bool:
         return False
     if _STEP.search(between):
         return True
-    if _FINAL.search(between) and "answer" not in text[max(0, earlier.start - 60) : earlier.start].lower():
+    before = text[max(0, earlier.start - 60) : earlier.start].lower()
+    if _FINAL.search(between) and "answer" not in before and "final" not in before:
         return True
     derived = "=" in between or re.search(r"\d\s?(?:[-+*/×]|\\times|\\cdot)\s?\d", between) is not None
     assigned = text[max(0, earlier.start - 8) : earlier.start].rstrip().endswith("=")
@@ -150,8 +200,49 @@ def _replaces(text: str, earlier: Box, later: Box) -> bool:
 
 
 def same_value(one: str, other: str) -> bool:
-    """Whether two boxes hold the same text or the same number."""
+    """Whether two contents are one answer: the same words or number, once with and once without a name, a unit or the
+    text of an option."""
     if one == other:
         return True
-    a, b = exact_number(one), exact_number(other)
-    return a == b if a is not None and b is not None else words(one) == words(other)
+    if max(len(one), len(other)) > _LONG:
+        return False
+    a, b = _spelling(one), _spelling(other)
+    if a.words == b.words or (a.number is not None and a.number == b.number and a.unit == b.unit):
+        return True
+    if a.option and a.option == b.option and "" in (a.option_text, b.option_text):
+        return True
+    return a.bare == b.bare and (not a.name or not b.name) and (not a.unit or not b.unit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spelling:
+    """An answer's words, its number, and its parts: name, value and unit; the letter and text of an option."""
+
+    words: str
+    number: Fraction | None
+    name: str
+    bare: str | Fraction
+    unit: str
+    option: str
+    option_text: str
+
+
+@lru_cache(maxsize=2048)
+def _spelling(text: str) -> _Spelling:
+    spelled = canonical(text)
+    unit = _UNIT.search(spelled)
+    value = spelled if unit is None else spelled[: unit.start()]
+    named = _NAMED.fullmatch(value)
+    inner = value if named is None else named[2].strip()
+    number = exact_number(inner)
+    lower = words(text)
+    option = _OPTION.fullmatch(lower)
+    return _Spelling(
+        words=lower,
+        number=exact_number(spelled),
+        name="" if named is None else named[1],
+        bare=(words(inner) or lower) if number is None else number,
+        unit="" if unit is None else words(unit[0]) or "?",
+        option="" if option is None else option[1],
+        option_text="" if option is None else option[2],
+    )

@@ -6,30 +6,21 @@ The reference decides the kind. Runs inside a worker: it may be slow or hang, an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from itertools import product
 
-import sympy
-
-from klearbench.judging.forms import Form, parse, strip_parens
+from klearbench.judging.families import families_equal, family, unnamed_family
+from klearbench.judging.forms import Form, parse
+from klearbench.judging.listing import NAME, has_plus_minus, members, named_values
 from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN, canonical, canonical_reference, is_placeholder
 from klearbench.judging.numbers import exact_number
 from klearbench.judging.relations import equations_equal, is_setlike, sets_equal
-from klearbench.judging.size import Unreadable
-from klearbench.judging.special import CHOICE_AND_VALUE, family, special_equal
-from klearbench.judging.symbolic import expressions_equal, to_sympy
-from klearbench.judging.units import split_quantity
+from klearbench.judging.special import CHOICE_AND_VALUE, special_equal
 from klearbench.judging.values import APPROX, squash, values_equal
 from klearbench.judging.wording import read_text, without_label
 
 _MAX_DEPTH = 6
 _MAX_MEMBERS = 200
-_MAX_SIGNS = 4
-_COMPONENT = r"(?:[A-Za-z]|\\[a-z]{2,8})(?:_?\{?\w{1,3}\}?)?"
+_GROUPED = re.compile(r"-?\d{1,3}(?:,\d{3})+")
 _BUILDER = re.compile(r"\\\{\s*[A-Za-z]\s*(?:\\in\s?\\mathbb\s?\{?R\}?)?\s*[|:](.*)\\\}", re.DOTALL)
-_NAME = re.compile(
-    r"(?:[A-Za-z]|[A-Za-z]{3,12}|\\[A-Za-z]{2,12}|\(\\?[A-Za-z]+\s?(?:,\s?\\?[A-Za-z]+\s?)+\))(?:_\{?\w{1,8}\}?)?'*(?:\s?\([^()=]{0,40}\))?"
-)
 
 
 def equal(gold: str, answer: str) -> bool:
@@ -52,10 +43,7 @@ def sets_of_values_equal(gold: str, answer: str) -> bool:
 def read_alone(gold: str) -> None:
     """Read a reference as a comparison would; text that is no expression is fine."""
     for member in members(canonical(gold)):
-        try:
-            to_sympy(split_quantity(strip_parens(member)).value)
-        except Unreadable:
-            continue
+        values_equal(member, member)
 
 
 def _equal(gold: str, answer: str, depth: int) -> bool:
@@ -74,8 +62,8 @@ def _equal(gold: str, answer: str, depth: int) -> bool:
         answer = re.sub(rf"\A{TEXT_OPEN}?approximately\s?{TEXT_CLOSE}?\s?(?=-?\d)", "", answer, flags=re.IGNORECASE)
     answer = read_text(answer)
     periodic = family(gold)
-    if periodic is not None and periodic[1]:
-        return _families_equal(periodic, family(answer))
+    if periodic is not None:
+        return families_equal(periodic, family(answer) or unnamed_family(answer))
     if APPROX.search(answer) and not APPROX.search(gold):
         answer = _before_rounding(answer)
     gold_form, answer_form = parse(gold), parse(answer)
@@ -85,6 +73,8 @@ def _equal(gold: str, answer: str, depth: int) -> bool:
 def _before_rounding(answer: str) -> str:
     """The exact value before "≈ rounding"; the whole text where there is none, or it is the rougher of the two."""
     exact, *rounded = (part.strip() for part in APPROX.split(answer))
+    if any(parse(part).kind != "value" or has_plus_minus(part) for part in rounded):
+        return answer
     x, y = exact_number(exact), exact_number(rounded[0])
     rough = (
         x is not None
@@ -96,20 +86,6 @@ def _before_rounding(answer: str) -> str:
     return answer if not exact or rough else exact
 
 
-def _families_equal(gold: tuple[str, str], answer: tuple[str, str] | None) -> bool:
-    """Two families of solutions, the integer parameter renamed, shifted by one or negated."""
-    if answer is None:
-        return False
-    name = answer[1] or next(iter(sorted(_letters(answer[0]) - {"x"})), "")
-    if not name:
-        return False
-    want, have = to_sympy(gold[0]), to_sympy(answer[0])
-    old, new = sympy.Symbol(gold[1]), sympy.Symbol(name)
-    return any(
-        expressions_equal(want, have.subs(new, move)) for move in (old, -old, old + 1, old - 1, 1 - old, -1 - old)
-    )
-
-
 def _by_form(g: Form, a: Form, gold: str, answer: str, depth: int) -> bool:
     if g.kind == "relation" and set(g.marks) == {"="} and not _is_equation(g):
         if a.kind == "relation" and _other_name(g.parts[0], a.parts[0]):
@@ -119,12 +95,12 @@ def _by_form(g: Form, a: Form, gold: str, answer: str, depth: int) -> bool:
         return sets_equal(gold, answer)
     if g.kind == "relation":
         return _relation_equal(g, a, gold, answer, depth)
-    if g.kind in ("list", "set") or _has_plus_minus(gold):
+    if g.kind in ("list", "set") or has_plus_minus(gold):
         return _members_equal(gold, answer, depth)
     if g.kind == "tuple":
         parts = _components(a, answer)
         return len(parts) == len(g.parts) and all(_equal(x, y, depth + 1) for x, y in zip(g.parts, parts, strict=True))
-    if _has_plus_minus(answer) or a.kind in ("list", "set", "tuple", "interval", "union"):
+    if has_plus_minus(answer) or a.kind in ("list", "set", "tuple", "interval", "union"):
         return False
     if a.kind == "relation":
         value = _last_member(a)
@@ -134,7 +110,7 @@ def _by_form(g: Form, a: Form, gold: str, answer: str, depth: int) -> bool:
 
 def _is_equation(form: Form) -> bool:
     """Whether a gold with "=" relates variables, rather than naming a value."""
-    if len(form.parts) != 2 or not _NAME.fullmatch(form.parts[0]):
+    if len(form.parts) != 2 or not NAME.fullmatch(form.parts[0]):
         return True
     return len(_letters(form.parts[1])) > 0 and not form.parts[0].endswith(")") and "_" not in form.parts[0]
 
@@ -154,7 +130,7 @@ def _relation_equal(g: Form, a: Form, gold: str, answer: str, depth: int) -> boo
         return sets_equal(gold, answer)
     if a.kind == "relation" and set(a.marks) == {"="}:
         return equations_equal(g, a)
-    left_is_name = bool(_NAME.fullmatch(g.parts[0]))
+    left_is_name = bool(NAME.fullmatch(g.parts[0]))
     return a.kind == "value" and len(g.parts) == 2 and left_is_name and _equal(g.parts[1], answer, depth + 1)
 
 
@@ -183,52 +159,17 @@ def _is_number_like(text: str) -> bool:
     return re.search(r"\d|\\pi|\\infty", text) is not None
 
 
-def _has_plus_minus(text: str) -> bool:
-    return r"\pm" in text or r"\mp" in text
-
-
-def members(text: str) -> list[str]:
-    """The members of an answer that may be a list, a set, a union of sets or a plus-minus; names are left out."""
-    form = parse(text)
-    if form.kind in ("list", "set"):
-        found = [m for part in form.parts for m in members(part)]
-    elif form.kind == "union" and all(parse(p).kind == "set" for p in form.parts):
-        found = list(dict.fromkeys(m for part in form.parts for m in members(part)))
-    elif form.kind == "relation" and set(form.marks) <= {"=", r"\in"} and _NAME.fullmatch(form.parts[0]):
-        found = members(form.parts[-1])
-    elif _has_plus_minus(text) and form.kind in ("value", "tuple"):
-        found = _both_signs(text)
-    else:
-        found = [text.strip()]
-    return found
-
-
-def _both_signs(text: str) -> list[str]:
-    r"""The texts that \pm stands for: every choice of signs, or two where \mp ties them together."""
-    signs = re.findall(r"\\(?:pm|mp)(?![A-Za-z])", text)
-    if len(signs) > _MAX_SIGNS:
-        return [text]
-    tied = r"\mp" in signs
-    choices = [[+1] * len(signs), [-1] * len(signs)] if tied else product((+1, -1), repeat=len(signs))
-    return [_with_signs(text, choice) for choice in choices]
-
-
-def _with_signs(text: str, choice: Iterable[int]) -> str:
-    chosen = iter(choice)
-    return re.sub(
-        r"\\(pm|mp)(?![A-Za-z])", lambda m: "+" if (next(chosen) > 0) == (m[1] == "pm") else "-", text
-    ).strip()
-
-
 def _members_equal(gold: str, answer: str, depth: int) -> bool:
     """One-to-one matching, order free; repeated members count once; members with names of their own count by name."""
     named = named_values(parse(gold))
     if named is not None:
         return _named_equal(named, answer, depth)
     want, have = members(gold), members(answer)
+    if len(have) == 1 < len(want) and _GROUPED.fullmatch(answer.strip()):
+        have = answer.split(",")  # the reference decides: "1,100" answers a list of two
     if len(want) != len(have) or len(want) == len(_distinct(want)):
         want, have = _distinct(want), _distinct(have)
-    ordered = parse(answer).kind in ("tuple", "interval") and not _has_plus_minus(answer)
+    ordered = parse(answer).kind in ("tuple", "interval") and not has_plus_minus(answer)
     if len(want) != len(have) or len(want) > _MAX_MEMBERS or ordered:
         return False
     if any("\\ldots" in m for m in (*want, *have)):
@@ -239,17 +180,6 @@ def _members_equal(gold: str, answer: str, depth: int) -> bool:
             return False
         have.remove(match)
     return True
-
-
-def named_values(form: Form) -> dict[str, str] | None:
-    """The values of a list `x = 3, y = 4` by name; None when it is anything else, or a name stands twice."""
-    if form.kind != "list":
-        return None
-    sides = [parse(part) for part in form.parts]
-    if not all(s.marks == ("=",) and re.fullmatch(_COMPONENT, s.parts[0]) and s.parts[1] for s in sides):
-        return None
-    named = {side.parts[0]: side.parts[1] for side in sides}
-    return named if len(named) == len(sides) else None
 
 
 def _named_equal(gold: dict[str, str], answer: str, depth: int) -> bool:

@@ -98,16 +98,28 @@ def parse(text: str) -> Form:
     if len(members) > 1:
         return Form("list", tuple(members))
     if text.startswith(r"\{") and text.endswith(r"\}") and bracketed(text):
-        return Form("set", tuple(split_list(text[2:-2])))
-    if text.startswith("{") and text.endswith("}") and bracketed(text) and len(split_list(text[1:-1])) > 1:
-        return Form("set", tuple(split_list(text[1:-1])))
-    if text[:1] in "([" and text[-1:] in ")]" and text and bracketed(text) and exact_number(text[1:-1]) is None:
+        return Form("set", tuple(_in_brackets(text[2:-2])))
+    if text.startswith("{") and text.endswith("}") and bracketed(text) and len(_in_brackets(text[1:-1])) > 1:
+        return Form("set", tuple(_in_brackets(text[1:-1])))
+    if text[:1] in "([" and text[-1:] in ")]" and text and bracketed(text) and not _grouped_number(text[1:-1]):
         ends = [p.strip() for p in split_top(text[1:-1], ",;")]
         if len(ends) > 1:
             is_interval = len(ends) == 2 and (text[0] == "[" or text[-1] == "]" or any("\\infty" in e for e in ends))
             return Form("interval" if is_interval else "tuple", tuple(ends), (text[0], text[-1]))
     sides = _relation_sides(text)
     return sides if sides is not None else Form("value", (text,))
+
+
+def _in_brackets(text: str) -> list[str]:
+    """The members of a set: its commas part members, except in `1,000`."""
+    members = split_list(text)
+    plain = len(members) == 1 and re.fullmatch(r"\s*-?\d+(?:,-?\d+)+\s*", text) is not None
+    return [part.strip() for part in text.split(",")] if plain and not _grouped_number(text.strip()) else members
+
+
+def _grouped_number(text: str) -> bool:
+    """Whether the commas in a bracket stand between groups of digits: only `(1,000)` can't be a pair of numbers."""
+    return "," not in text or re.fullmatch(r"-?\d{1,3}(?:,\d{3})*,0\d\d(?:,\d{3})*", text) is not None
 
 
 def strip_parens(text: str) -> str:

@@ -44,6 +44,7 @@ _GROUPING = re.compile(r"(?<=\d)(?:\{?,\}?\s?\\!|\\!\s?\{?,\}?|\{?\\,\}?(?:\\!)?
 _SIZING = re.compile(r"\\(?:left|right|[bB]igg?[lrm]?)(?![A-Za-z])\s*(\.(?=\s|$|\\|\|))?")
 _STYLE = re.compile(r"\\(?:bf|rm|it|sf|tt|bfseries|boldmath|large|Large|huge|normalsize|small)(?![A-Za-z])\s*")
 _WRAPPER = re.compile(r"\\(?:mathbf|boldsymbol|bm|mathit|mathsf|mathcal|ensuremath|underline|boxed|fbox|emph)\s*\{")
+_BOX = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{")
 _COLOUR = re.compile(r"\\(?:textcolor|colorbox|color)\s*(?:\[[A-Za-z]{1,9}\])?\s*\{[^{}\\]{1,30}\}\s*")
 _DISPLAY = re.compile(
     r"\\(?:begin|end)\s?\{(?:align|aligned|equation|gather|gathered|split|displaymath|math|center)\*?\}"
@@ -110,6 +111,13 @@ def _open_groups(text: str, pattern: re.Pattern[str], left: str, right: str) -> 
     return text
 
 
+def _unboxed(text: str) -> str:
+    """The content of a box that holds the whole text."""
+    while (match := _BOX.match(text)) is not None and matching_brace(text, match.end() - 1) == len(text) - 1:
+        text = unwrap_delimiters(text[match.end() : -1])
+    return text
+
+
 def canonical(text: str) -> str:
     """An answer in one spelling: ASCII signs, LaTeX synonyms folded, wrappers opened, spaces single.
 
@@ -121,7 +129,7 @@ def canonical(text: str) -> str:
         text = re.sub("[₀₁₂₃₄₅₆₇₈₉ₙ]+", lambda m: "_{" + m[0].translate(_SUBSCRIPT) + "}", text)
         text = re.sub(r"√\s?(\d+)", r"\\sqrt{\1}", text)
         text = text.translate(_TABLE)
-    text = unwrap_delimiters(text)
+    text = _unboxed(unwrap_delimiters(text))
     if "\\" in text:
         text = _COLOUR.sub("", text)
         if _DISPLAY.search(text):

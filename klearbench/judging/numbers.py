@@ -10,7 +10,7 @@ MAX_DIGITS = 4000
 MAX_EXPONENT = 4000
 
 _PLAIN_INT = re.compile(r"[+-]?\d{1,4000}")
-_NUM = r"\d{1,3}(?:,\d{3}){1,400}(?!\d)(?:\.\d{1,2000})?|\d{1,4000}(?:\.\d{0,4000})?|\.\d{1,4000}"
+_NUM = r"[1-9]\d{0,2}(?:,\d{3}){1,400}(?!\d)(?:\.\d{1,2000})?|\d{1,4000}(?:\.\d{0,4000})?|\.\d{1,4000}"
 _ARG = rf"(?:\{{\s?([+-]?(?:{_NUM}))\s?\}}|\s?(\d))"
 _NUMBER = re.compile(
     rf"(?P<sign>[+-]?)\s?(?P<num>{_NUM})(?:\s?(?:\\times|\\cdot|\*|x|X)\s?10\s?\^\s?(?P<exp>\{{?\s?[+-]?\s?\d{{1,9}}\s?\}}?)|[eE](?P<e>[+-]?\d{{1,9}}))?"
@@ -39,7 +39,7 @@ def exact_number(text: str) -> Fraction | None:
     text = text.strip()
     if len(text) > 2 * MAX_DIGITS:
         return None
-    while text.startswith("(") and text.endswith(")") and text.count("(") == 1:
+    while text.startswith("(") and text.endswith(")") and text.count("(") == 1 and "," not in text:  # (1,200): a pair
         text = text[1:-1].strip()
     text = re.sub(r"^([+-])\s+", r"\1", text)
     if text.startswith("-("):

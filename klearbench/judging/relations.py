@@ -1,206 +1,255 @@
-"""Intervals, inequalities, unions and equations, compared as sympy sets or up to a constant factor."""
+"""Intervals, inequalities, unions and equations: compared as sets of numbers, or up to a constant factor."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from fractions import Fraction
+from itertools import pairwise
 
-import sympy
+from klearbench.judging.expressions.compare import equal, order, same_equation
+from klearbench.judging.expressions.nodes import Node, Num, Op, Relation, Sym, Unreadable
+from klearbench.judging.expressions.realsets import EMPTY, RealSet
+from klearbench.judging.expressions.signs import flipped
+from klearbench.judging.expressions.solve import solutions
+from klearbench.judging.expressions.tree import minus, over, replaced, symbols, times
+from klearbench.judging.forms import Form, parse, split_top
+from klearbench.judging.listing import both_signs
+from klearbench.judging.setreading import (
+    SetReader,
+    completed,
+    is_difference,
+    is_number_set,
+    is_set_builder,
+    value_of,
+)
+from klearbench.judging.setwords import in_signs, plain
 
-from klearbench.judging.forms import Form, parse
-from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN
-from klearbench.judging.size import INCOMPARABLE, Unreadable
-from klearbench.judging.symbolic import same_equation, to_sympy
+__all__ = ["equations_equal", "is_setlike", "plain", "sets_equal"]
 
-_SET_WORDS = {
-    **dict.fromkeys(
-        ("all real numbers", "all reals", "real numbers", "all real x", "any real number", "every real number"), "R"
-    ),
-    **dict.fromkeys(
-        ("no solution", "no solutions", "none", "empty set", "no real solutions", "no real solution", "the empty set"),
-        "0",
-    ),
-}
 _ORDERS = {"<", ">", r"\le", r"\ge", r"\ne"}
-_AND = re.compile(rf"{TEXT_OPEN}?\s*\band\b\s*{TEXT_CLOSE}?", re.IGNORECASE)
-_OR = re.compile(rf"{TEXT_OPEN}?\s*(?:\bor\b|或)\s*{TEXT_CLOSE}?", re.IGNORECASE)
+_MAX_CONSTRAINTS = 12
+_SAMPLES = 4
 
-
-def plain(text: str) -> str:
-    return re.sub(r"\s+", " ", text.replace(TEXT_OPEN, " ").replace(TEXT_CLOSE, " ")).strip(" .").lower()
+Constraint = tuple[str, Node]
+"""`f mark 0`, the mark one of <, \\le, =, \\ne."""
 
 
 def is_setlike(form: Form) -> bool:
-    """Interval, union, inequality, or a named set of numbers."""
-    if form.kind in ("interval", "union"):
-        return not (form.kind == "union" and all(parse(p).kind == "set" for p in form.parts))
+    """Interval, union, inequality, set builder, or a named set of numbers."""
+    if form.kind == "interval":
+        return True
+    if form.kind == "union":
+        return not all(parse(part).kind == "set" for part in form.parts)
+    if form.kind == "set":
+        return not form.parts or is_set_builder(form.parts[0])
     if form.kind == "relation":
         return bool(set(form.marks) & _ORDERS) or (
-            r"\in" in form.marks and len(form.parts) == 2 and is_setlike(parse(form.parts[1]))
+            r"\in" in form.marks and len(form.parts) == 2 and _is_set(parse(form.parts[1]))
         )
     if form.kind == "list":
-        return all(is_setlike(parse(p)) and parse(p).kind == "relation" for p in form.parts)
-    return form.kind == "value" and _named_set(form.parts[0]) is not None
+        parts = [parse(part) for part in completed(list(form.parts))]
+        return (all(part.kind == "relation" for part in parts) and _are_setlike(parts)) or _is_description(form)
+    return form.kind == "value" and _is_description(form)
 
 
-def _named_set(text: str) -> Any:
-    if plain(text) in _SET_WORDS:
-        return sympy.S.Reals if _SET_WORDS[plain(text)] == "R" else sympy.S.EmptySet
-    squashed = re.sub(r"\s", "", text)
-    if re.fullmatch(r"\\mathbb\{?R\}?|\\Reals", squashed):
-        return sympy.S.Reals
-    if re.fullmatch(r"\\emptyset|\\phi|\\\{\\\}", squashed):
-        return sympy.S.EmptySet
-    if r"\setminus" in text:
-        return text
-    return None
+def _is_set(form: Form) -> bool:
+    r"""What may stand after \in: a pair is an interval there, a letter the set of that name."""
+    return (
+        is_setlike(form)
+        or (form.kind == "tuple" and len(form.parts) == 2)
+        or (form.kind == "value" and form.parts[0] in ("R", "Z", "N", "Q"))
+    )
+
+
+def _are_setlike(parts: list[Form]) -> bool:
+    """Inequalities; equations among them must be of the same variable (`x = 1 or x > 3`)."""
+    kinds = [is_setlike(part) for part in parts]
+    return all(kinds) or (any(kinds) and len({part.parts[0] for part in parts}) == 1)
+
+
+def _is_description(form: Form) -> bool:
+    """A named set, in a sign or in words, perhaps without some members."""
+    text = in_signs(", ".join(form.parts))
+    return is_number_set(text) or is_difference(text)
 
 
 def sets_equal(gold: str, answer: str) -> bool:
-    """Whether two descriptions are the same set of real numbers (in the same variable, if both name one)."""
+    """Whether two descriptions are the same set of numbers (in the same variable, if both name one).
+
+    Inequalities of several variables, and those that are not solved, are compared up to positive factors.
+    """
     try:
-        g, a = _Reader(), _Reader()
-        one, other = g.read(gold), a.read(answer)
-        if g.names and a.names and g.names != a.names:
-            return _same_inequality(gold, answer)
-        if len(g.names) > 1 or len(a.names) > 1:
-            return _same_inequality(gold, answer)
-        if one == other:
-            return True
-        difference = sympy.simplify(sympy.SymmetricDifference(one, other)) if _simple(one, other) else None
-        return bool(difference == sympy.S.EmptySet)
+        return _same_sets(gold, answer)
     except Unreadable:
-        return _same_inequality(gold, answer)
-    except INCOMPARABLE:
+        pass
+    try:
+        return _same_constraints(_constraints(gold), _constraints(answer))
+    except Unreadable:
         return False
 
 
-def _simple(*sets: Any) -> bool:
-    kinds = (sympy.Interval, sympy.Union, sympy.FiniteSet, sympy.Complement)
-    return all(isinstance(s, kinds) or s in (sympy.S.Reals, sympy.S.EmptySet) for s in sets)
+def _same_sets(gold: str, answer: str) -> bool:
+    for first_natural in (1, 0):  # texts disagree whether N has 0: equal is what is equal for both
+        g, a = SetReader(first_natural), SetReader(first_natural)
+        one, other = g.read(gold), a.read(answer)
+        if (g.names and a.names and g.names != a.names) or not one.same(other):
+            return False
+        if not (g.met_naturals or a.met_naturals):
+            break
+    return True
 
 
-class _Reader:
-    """Text to sympy set; remembers the variables it met."""
-
-    def __init__(self) -> None:
-        self.names: set[str] = set()
-
-    def read(self, text: str) -> Any:
-        text = re.sub(r"^\s*(\\\{)?\s*[A-Za-z]\s?\\in\s?\\mathbb\{R\}\s?[|:]", r"\1", text)
-        named = _named_set(text)
-        if named is not None and not isinstance(named, str):
-            return named
-        if r"\setminus" in text:
-            left, _, right = text.partition(r"\setminus")
-            return sympy.Complement(self.read(left), self.read(right))
-        for pattern, combine in ((_OR, sympy.Union), (_AND, sympy.Intersection)):
-            parts = [p.strip(" ,") for p in pattern.split(text)]
-            if len(parts) > 1 and all(parts):
-                return combine(*(self.read(p) for p in parts))
-        return self._form(text)
-
-    def _form(self, text: str) -> Any:
-        builder = re.fullmatch(r"\\\{\s*[A-Za-z]\s*[|:](.*)\\\}", text.strip())
-        if builder is not None:
-            return self.read(builder[1])
-        if r"\cap" in text:
-            return sympy.Intersection(*(self.read(p) for p in re.split(r"\\cap(?![a-z])", text)))
-        form = parse(text)
-        if form.kind == "union":
-            return sympy.Union(*(self.read(p) for p in form.parts))
-        if form.kind == "list":
-            parts = [self.read(p) for p in form.parts]
-            both = sympy.Intersection(*parts)
-            return sympy.Union(*parts) if both == sympy.S.EmptySet else both  # "x < 0, x > 1" can only mean "or"
-        if form.kind == "set":
-            return sympy.FiniteSet(*(_value(p) for p in form.parts))
-        if form.kind in ("interval", "tuple") and len(form.parts) == 2:
-            low, high = (_value(p) for p in form.parts)
-            if (low.is_infinite and form.marks[0] == "[") or (high.is_infinite and form.marks[1] == "]"):
-                raise Unreadable("infinity is no member of an interval of reals")
-            return sympy.Interval(low, high, form.marks[0] == "(", form.marks[1] == ")")
-        if form.kind == "relation":
-            return self._relation(form)
-        raise Unreadable("no set")
-
-    def _relation(self, form: Form) -> Any:
-        if form.marks == (r"\in",) and len(form.parts) == 2:
-            self.names.add(form.parts[0].strip())
-            return self.read(form.parts[1])
-        sides = [_value(p) for p in form.parts]
-        symbols = set().union(*(s.free_symbols for s in sides))
-        self.names |= {str(s) for s in symbols}
-        if len(symbols) != 1:
-            return sympy.S.EmptySet  # two variables: compared as an inequality, not as a set
-        symbol = next(iter(symbols))
-        real = sympy.Symbol("x", real=True)
-        pairs = [
-            _relational(mark, left.subs(symbol, real), right.subs(symbol, real))
-            for mark, left, right in zip(form.marks, sides, sides[1:], strict=False)
-        ]
-        return sympy.Intersection(*(_solution(p, real) for p in pairs))
+def _constraints(text: str) -> list[Constraint]:
+    """The inequalities and equations that must all hold. Raises Unreadable for anything else."""
+    text = in_signs(text)
+    if re.search(r"\bor\b", text):
+        raise Unreadable("alternatives are no list of constraints")
+    found = []
+    for part in split_top(re.sub(r"\band\b", ",", text), ",;"):
+        form = parse(part)
+        if form.kind != "relation":
+            raise Unreadable("no relation")
+        sides = [value_of(side) for side in form.parts]
+        found += [_downwards(a, m, b) for (a, b), m in zip(pairwise(sides), form.marks, strict=True)]
+    if len(found) > _MAX_CONSTRAINTS:
+        raise Unreadable("too many inequalities")
+    return found
 
 
-def _value(text: str) -> Any:
-    return to_sympy(re.sub(r"^\+\s?", "", text.strip()))
-
-
-def _relational(mark: str, left: Any, right: Any) -> Any:
-    kinds = {"<": sympy.Lt, ">": sympy.Gt, r"\le": sympy.Le, r"\ge": sympy.Ge, r"\ne": sympy.Ne, "=": sympy.Eq}
-    if mark not in kinds:
-        raise Unreadable(f"relation {mark}")
-    return kinds[mark](left, right)
-
-
-def _solution(relation: Any, symbol: Any) -> Any:
-    if relation in (sympy.true, sympy.false):
-        return sympy.S.Reals if relation == sympy.true else sympy.S.EmptySet
-    if isinstance(relation, sympy.Ne):
-        return sympy.Complement(sympy.S.Reals, sympy.solveset(relation.lhs - relation.rhs, symbol, sympy.S.Reals))
-    return sympy.solveset(relation, symbol, sympy.S.Reals)
-
-
-def _same_inequality(gold: str, answer: str) -> bool:
-    """Two inequalities of several variables: the same up to rearrangement and a positive factor."""
-    g, a = parse(gold), parse(answer)
-    if g.kind != "relation" or a.kind != "relation" or len(g.parts) != len(a.parts):
-        return False
-    if len(g.parts) == 3:
-        forward = g.marks == a.marks and all(_same_value(x, y) for x, y in zip(g.parts, a.parts, strict=True))
-        flipped = {"<": ">", ">": "<", r"\le": r"\ge", r"\ge": r"\le"}
-        back = [flipped.get(m) for m in reversed(a.marks)] == list(g.marks)
-        return forward or (back and all(_same_value(x, y) for x, y in zip(g.parts, reversed(a.parts), strict=True)))
-    one, other = _difference(g), _difference(a)
-    if one is None or other is None or one[0] != other[0]:
-        return False
-    ratio = sympy.simplify(one[1] / other[1])
-    return bool(ratio.is_number and (ratio.is_positive or (one[0] in ("=", r"\ne") and ratio.is_nonzero)))
-
-
-def _same_value(x: str, y: str) -> bool:
-    return bool(sympy.simplify(_value(x) - _value(y)) == 0)
-
-
-def _difference(form: Form) -> tuple[str, Any] | None:
-    """An inequality as `mark, expression` with the mark pointing down (<, <=) or symmetric."""
-    left, right = (_value(p) for p in form.parts[:2])
-    mark = form.marks[0]
+def _downwards(left: Node, mark: str, right: Node) -> Constraint:
     if mark in (">", r"\ge"):
-        return {">": "<", r"\ge": r"\le"}[mark], right - left
-    return (mark, left - right) if mark in ("<", r"\le", r"\ne", "=") else None
+        return flipped(mark), minus(right, left)
+    flipped(mark)
+    return mark, minus(left, right)
+
+
+def _same_constraints(gold: list[Constraint], answer: list[Constraint]) -> bool:
+    """One-to-one, in any order."""
+    left = list(answer)
+    for constraint in gold:
+        match = next((other for other in left if _same_constraint(constraint, other)), None)
+        if match is None:
+            return False
+        left.remove(match)
+    return not left
+
+
+def _same_constraint(gold: Constraint, answer: Constraint) -> bool:
+    (mark, f), (other, g) = gold, answer
+    if mark != other or symbols(f) != symbols(g):
+        return False
+    if f == g:
+        return _is_defined(f)
+    if mark in ("=", r"\ne"):
+        return same_equation(f, g)
+    factor = _factor(f, g)
+    return factor is not None and order(factor, _number(0)) == 1
+
+
+def _is_defined(node: Node) -> bool:
+    return equal(node, node)
+
+
+def _factor(f: Node, g: Node) -> Node | None:
+    """The constant c with f = c g, None where there is none or it is 0; both in the same variables."""
+    names = sorted(symbols(f) | symbols(g))
+    for sample in range(_SAMPLES):
+        at_f, at_g = (_at_sample(node, names, sample) for node in (f, g))
+        signs = _sign(at_f), _sign(at_g)
+        if None in signs or signs == (0, 0):
+            continue
+        if 0 in signs:
+            return None
+        factor = over(at_f, at_g)
+        return factor if equal(f, times(factor, g)) else None
+    return None
+
+
+def _at_sample(node: Node, names: list[str], sample: int) -> Node:
+    for at, name in enumerate(names):
+        node = replaced(node, Sym(name), _number(2 + sample + (3 + sample) * at))
+    return node
+
+
+def _sign(node: Node) -> int | None:
+    try:
+        return order(node, _number(0))
+    except Unreadable:
+        return None
+
+
+def _number(value: int) -> Node:
+    return Num(Fraction(value))
 
 
 def equations_equal(gold: Form, answer: Form) -> bool:
-    """Two equations: the same up to rearrangement and a non-zero factor."""
+    """Two equations, or chains of them: the same up to rearrangement and a non-zero factor.
+
+    Equations of one variable are the same where their real solutions are.
+    """
     try:
-        if len(gold.parts) != 2 or len(answer.parts) != 2:
-            return len(gold.parts) == len(answer.parts) and all(
-                _same_value(x, y) for x, y in zip(gold.parts, answer.parts, strict=True)
-            )
-        one, other = (_value(f.parts[0]) - _value(f.parts[1]) for f in (gold, answer))
-        return same_equation(one, other)
+        if len(gold.parts) == len(answer.parts) == 2:
+            return _same_equations(gold, answer)
+        return len(gold.parts) == len(answer.parts) and _same_chains(gold, answer)
     except Unreadable:
         return False
-    except INCOMPARABLE:
+
+
+def _same_equations(gold: Form, answer: Form) -> bool:
+    one, other = _alternatives(gold), _alternatives(answer)
+    names = [frozenset[str]().union(*(symbols(f) for f in found)) for found in (one, other)]
+    if len(names[0]) == len(names[1]) == 1:
+        if names[0] != names[1]:
+            return False
+        same = _same_solutions(one, other, next(iter(names[0])))
+        if same is not None:
+            return same
+    return same_equation(_product(one), _product(other))
+
+
+def _alternatives(form: Form) -> list[Node]:
+    r"""The functions whose zeros are the solutions: one for each choice of the signs \pm."""
+    left = both_signs(f"{form.parts[0]}\ue002{form.parts[1]}")
+    return [minus(*(value_of(side) for side in text.split("\ue002"))) for text in left]
+
+
+def _product(functions: list[Node]) -> Node:
+    return functions[0] if len(functions) == 1 else Op("mul", tuple(functions))
+
+
+def _same_solutions(gold: list[Node], answer: list[Node], name: str) -> bool | None:
+    """Whether both have the same real solutions; None where they are not found, or say too little."""
+    try:
+        one, other = (_zeros(functions, name) for functions in (gold, answer))
+        if one.points and other.points:
+            return one.same(other)
+    except Unreadable:
+        return None
+    return False if one.points or other.points else None
+
+
+def _zeros(functions: list[Node], name: str) -> RealSet:
+    found = EMPTY
+    for f in functions:
+        found = found | solutions(Relation((f, _number(0)), ("=",)), name)
+    return found
+
+
+def _same_chains(gold: Form, answer: Form) -> bool:
+    """`a = b = c` in any order, all members times one constant."""
+    members, others = ([value_of(part) for part in form.parts] for form in (gold, answer))
+    if len(members) > _MAX_CONSTRAINTS:
         return False
+    factors = [_number(1)]
+    factors += [c for c in (_factor(members[0], other) for other in others if symbols(members[0])) if c is not None]
+    return any(_matched(members, [times(factor, other) for other in others]) for factor in factors)
+
+
+def _matched(members: list[Node], others: list[Node]) -> bool:
+    left = list(others)
+    for member in members:
+        match = next((other for other in left if equal(member, other)), None)
+        if match is None:
+            return False
+        left.remove(match)
+    return True

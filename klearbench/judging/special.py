@@ -73,7 +73,7 @@ def _clock(text: str) -> re.Match[str] | None:
 
 def _time(gold: str, answer: str) -> bool | None:
     g = _clock(gold)
-    if g is None or (len(g[1]) == 1 and not g[4] and int(g[2]) > 59) or int(g[1]) > 24:
+    if g is None or (not g[4] and int(g[2]) > 59) or int(g[1]) > 24:
         return None
     a = _clock(answer)
     if a is None:
@@ -128,17 +128,6 @@ def _numeral(text: str) -> tuple[int, str] | None:
         return int(match[1], base), match[1]
     except ValueError:
         return None
-
-
-_PERIODIC = re.compile(
-    rf"(?:[A-Za-z]\s?=\s?)?(?P<terms>[^,;]{{1,200}}?)(?:\s?[,;(]\s?{_T}?\s?(?:where|for|with)?\s?{_T}?\s?(?P<name>[a-z])\s?(?:\\in\s?\\mathbb\s?\{{?Z\}}?|{_T}?\s?(?:is\s)?(?:an|any)?\s?integer\s?{_T}?)\s?\)?)?"
-)
-
-
-def family(text: str) -> tuple[str, str] | None:
-    """A family of solutions with an integer parameter: its expression and the parameter's name ("" when not said)."""
-    match = _PERIODIC.fullmatch(text.strip())
-    return None if match is None else (match["terms"].strip(), match["name"] or "")
 
 
 def _congruence(gold: str, answer: str) -> bool | None:

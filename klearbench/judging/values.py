@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
+from klearbench.judging.expressions.compare import equal
+from klearbench.judging.expressions.nodes import Node, Unreadable
+from klearbench.judging.expressions.parser import parse_expression
 from klearbench.judging.forms import strip_parens
 from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN, words
 from klearbench.judging.numbers import exact_number
-from klearbench.judging.size import INCOMPARABLE, Unreadable
-from klearbench.judging.symbolic import expressions_equal, to_sympy
 from klearbench.judging.units import DEGREE, PERCENT, RADIAN, split_quantity
 
 APPROX = re.compile(r"\\(?:approx|simeq|sim|doteq)(?![A-Za-z])")
@@ -64,14 +66,19 @@ def _plain_equal(gold: str, answer: str) -> bool:
         return _long(gold) == _long(answer)
     if squash(gold) == squash(answer):
         return True
-    if _too_long(gold) or _too_long(answer):
-        return False
-    try:
-        return expressions_equal(to_sympy(gold), to_sympy(answer))
-    except Unreadable:
+    want, have = read(gold), read(answer)
+    if want is None or have is None:
         return words(gold) == words(answer) != ""
-    except INCOMPARABLE:
-        return False
+    return equal(want, have)
+
+
+@lru_cache(maxsize=1024)
+def read(text: str) -> Node | None:
+    """The tree of an expression, None when the text is none."""
+    try:
+        return parse_expression(text)
+    except Unreadable:
+        return None
 
 
 def _primes(text: str) -> list[str]:
@@ -81,7 +88,3 @@ def _primes(text: str) -> list[str]:
 
 def _long(text: str) -> str:
     return ("-" if text[0] == "-" else "") + text.lstrip("+-").lstrip("0")
-
-
-def _too_long(text: str) -> bool:
-    return len(text) > 2000
