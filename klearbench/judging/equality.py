@@ -19,6 +19,7 @@ from klearbench.judging.wording import read_text, without_label
 
 _MAX_DEPTH = 6
 _MAX_MEMBERS = 200
+_MATRIX = re.compile(r"\\begin\{[bp]?matrix\}(.*)\\end\{[bp]?matrix\}", re.DOTALL)
 _GROUPED = re.compile(r"-?\d{1,3}(?:,\d{3})+")
 _BUILDER = re.compile(r"\\\{\s*[A-Za-z]\s*(?:\\in\s?\\mathbb\s?\{?R\}?)?\s*[|:](.*)\\\}", re.DOTALL)
 
@@ -96,10 +97,10 @@ def _by_form(g: Form, a: Form, gold: str, answer: str, depth: int) -> bool:
     if g.kind == "relation":
         return _relation_equal(g, a, gold, answer, depth)
     if g.kind in ("list", "set") or has_plus_minus(gold):
-        return _members_equal(gold, answer, depth)
-    if g.kind == "tuple":
-        parts = _components(a, answer)
-        return len(parts) == len(g.parts) and all(_equal(x, y, depth + 1) for x, y in zip(g.parts, parts, strict=True))
+        return _members_equal(gold, answer, depth) or (is_setlike(a) and sets_equal(gold, answer))
+    if g.kind == "tuple" or (a.kind == "tuple" and _vector(gold)):
+        want, have = _components(g, gold), _components(a, answer)
+        return len(want) == len(have) and all(_equal(x, y, depth + 1) for x, y in zip(want, have, strict=True))
     if has_plus_minus(answer) or a.kind in ("list", "set", "tuple", "interval", "union"):
         return False
     if a.kind == "relation":
@@ -207,4 +208,12 @@ def _components(form: Form, answer: str) -> list[str]:
     if form.kind == "list":
         named = named_values(form)
         return list(form.parts) if named is None else [named[name] for name in sorted(named)]
-    return [answer]
+    return _vector(answer) or [answer]
+
+
+def _vector(text: str) -> list[str]:
+    """The entries of a matrix of one row or one column; none of any other text."""
+    match = _MATRIX.fullmatch(text.strip())
+    rows = [row for row in re.split(r"\\\\|\\cr", match[1]) if row.strip()] if match is not None else []
+    entries = rows if len(rows) > 1 else "".join(rows).split("&")
+    return [] if any("&" in entry for entry in entries) or len(entries) < 2 else [entry.strip() for entry in entries]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN
@@ -83,6 +84,7 @@ def split_list(text: str) -> list[str]:
     return [p.strip() for p in split_top(text, ",;") if p.strip()]
 
 
+@lru_cache(maxsize=1024)
 def parse(text: str) -> Form:
     """The outer form of an answer."""
     text = strip_parens(text.strip())

@@ -6,6 +6,7 @@ Every function is linear in the length of its text.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from klearbench.judging.latexargs import brace_arguments, matching_brace
 
@@ -23,7 +24,7 @@ _SIGNS = {
     **{"⩽": r"\le ", "⩾": r"\ge ", "≡": r"\equiv ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∅": r"\emptyset "},
     **{"°": r"^\circ ", "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}", "ℕ": r"\mathbb{N}", "ℚ": r"\mathbb{Q}"},
     **{"ℂ": r"\mathbb{C}", "…": r"\ldots ", "⋯": r"\ldots ", "∖": r"\setminus ", "√": r"\sqrt", "∛": r"\sqrt[3]"},
-    **{"⟨": r"\langle ", "⟩": r"\rangle ", "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil "},
+    **{"⟨": "(", "⟩": ")", "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil "},
     **{"θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ", "λ": r"\lambda ", "φ": r"\phi ", "ω": r"\omega "},
     **{"，": ",", "、": ",", "。": ".", "：": ":", "；": ";", "∶": ":", "⁄": "/", "∕": "/", "（": "(", "）": ")"},
     **{"″": "''", "′": "'", "’": "'", "∣": "|", "∨": r"\text{ or }", "∧": r"\text{ and }"},
@@ -53,7 +54,7 @@ _TEXT = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt|normal|up|sc)?|mathrm|mbox|hbox|
 _INFINITY = re.compile(r"(?<![\\A-Za-z])(?:(positive|negative|plus|minus)\s)?infinity(?![A-Za-z])", re.IGNORECASE)
 _SYNONYM = re.compile(
     r"\\(dfrac|tfrac|cfrac|dbinom|tbinom|leqslant|geqslant|leq|geq|neq|degree|lt|gt|lbrace|rbrace|lvert|rvert|vert|mid|dots|cdots|dotsc"
-    r"|varnothing|colon|infin|infty|R|iff|lor|land|wedge|vee|bigcup|smallsetminus|backslash|emptyset|lbrack|rbrack)(?![A-Za-z])"
+    r"|varnothing|colon|infin|infty|R|iff|lor|land|wedge|vee|bigcup|smallsetminus|backslash|emptyset|lbrack|rbrack|langle|rangle)(?![A-Za-z])"
 )
 _SYNONYMS = {
     **{"dfrac": r"\frac", "tfrac": r"\frac", "cfrac": r"\frac", "dbinom": r"\binom", "tbinom": r"\binom"},
@@ -63,7 +64,7 @@ _SYNONYMS = {
     **{"infin": r"\infty ", "infty": r"\infty ", "R": r"\mathbb{R}", "iff": r"\Leftrightarrow ", "bigcup": r"\cup "},
     **{"lor": r"\text{ or }", "vee": r"\text{ or }", "land": r"\text{ and }", "wedge": r"\text{ and }"},
     **{"smallsetminus": r"\setminus ", "backslash": r"\setminus ", "emptyset": r"\emptyset "},
-    **{"lbrack": "[", "rbrack": "]"},
+    **{"lbrack": "[", "rbrack": "]", "langle": "(", "rangle": ")"},
 }
 TEXT_OPEN, TEXT_CLOSE = "\ue000", "\ue001"
 """Private marks around what stood in \\text{...}: words there are units or prose, never variables."""
@@ -118,6 +119,7 @@ def _unboxed(text: str) -> str:
     return text
 
 
+@lru_cache(maxsize=1024)
 def canonical(text: str) -> str:
     """An answer in one spelling: ASCII signs, LaTeX synonyms folded, wrappers opened, spaces single.
 

@@ -113,13 +113,3 @@ _READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Fraction | None
     *((_NUMBER, _number), (_TEN, _ten), (_FRAC, _frac), (_SLASH, _slash)),
     *((_REPEATING, _repeating), (_DOTTED, _dotted)),
 )
-REPEATING_IN_TEXT = re.compile(_REPEATING.pattern.replace("(?P<sign>[+-]?)", "", 1))
-DOTTED_IN_TEXT = re.compile(_DOTTED.pattern.replace("(?P<sign>[+-]?)", "", 1))
-
-
-def as_fraction_text(match: re.Match[str]) -> str:
-    """A repeating decimal found by one of the two patterns above, as `\\frac{a}{b}`."""
-    groups = match.groupdict()
-    cycle = groups.get("cycle") or groups["first"] + (groups["middle"] or "") + (groups["last"] or "")
-    value = _cycle(groups["whole"], groups["fixed"], cycle)
-    return rf"\frac{{{value.numerator}}}{{{value.denominator}}}"

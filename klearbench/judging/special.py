@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from fractions import Fraction
+from itertools import pairwise
 
+from klearbench.judging.expressions.compare import equal as same
+from klearbench.judging.expressions.nodes import Num
+from klearbench.judging.expressions.tree import times
 from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN
 from klearbench.judging.numbers import exact_number
+from klearbench.judging.values import read, squash
 from klearbench.judging.wording import text_equal
 
 CHOICE_AND_VALUE = r"\(([A-J])\)\s*(\S.*)"
@@ -85,18 +91,17 @@ def _time(gold: str, answer: str) -> bool | None:
 
 
 def _ratio(gold: str, answer: str) -> bool | None:
+    """Ratios of two or more terms, up to a common factor; a quotient answers a ratio of two."""
     if ":" not in gold or re.search(r"\\\{|[|]", gold):
         return None
-    g, a = ([exact_number(p.strip()) for p in re.split(r":|\bto\b", re.sub(_T, " ", t))] for t in (gold, answer))
-    if any(v is None for v in g):
-        return re.sub(r"\s", "", gold) == re.sub(r"\s", "", answer)
-    want = [v for v in g if v is not None]
-    if len(a) == 1 and a[0] is not None and len(want) == 2 and want[1] != 0:
-        return a[0] == want[0] / want[1]
-    have = [v for v in a if v is not None]
-    if len(have) != len(a) or len(have) != len(want):
+    want, have = ([read(part.strip()) for part in re.split(r":|\bto\b", re.sub(_T, " ", t))] for t in (gold, answer))
+    if None in want or None in have or squash(gold) == squash(answer):
+        return squash(gold) == squash(answer)
+    if len(have) == 1 and len(want) == 2:
+        have = [*have, Num(Fraction(1))]
+    if len(have) != len(want) or any(same(term, Num(Fraction(0))) for term in (*want, *have)):
         return False
-    return all(x * have[0] == y * want[0] for x, y in zip(want, have, strict=True)) and have[0] * want[0] != 0
+    return all(same(times(a, d), times(b, c)) for (a, b), (c, d) in pairwise(zip(want, have, strict=True)))
 
 
 def _base(gold: str, answer: str) -> bool | None:

@@ -13,6 +13,9 @@ from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN, words
 from klearbench.judging.numbers import exact_number
 from klearbench.judging.units import DEGREE, PERCENT, RADIAN, split_quantity
 
+_CASES = re.compile(r"\\begin\{cases\}(.*)\\end\{cases\}", re.DOTALL)
+_IF = re.compile(r"\A(?:if|for|when|where)\s|[,.\s]+\Z|\bis\s")
+_MAX_ROWS = 20
 APPROX = re.compile(r"\\(?:approx|simeq|sim|doteq)(?![A-Za-z])")
 
 
@@ -67,9 +70,32 @@ def _plain_equal(gold: str, answer: str) -> bool:
     if squash(gold) == squash(answer):
         return True
     want, have = read(gold), read(answer)
-    if want is None or have is None:
-        return words(gold) == words(answer) != ""
-    return equal(want, have)
+    if want is not None and have is not None:
+        return equal(want, have)
+    return words(gold) == words(answer) != "" or _cases_equal(gold, answer)
+
+
+def _cases_equal(gold: str, answer: str) -> bool:
+    r"""Piecewise functions whose conditions are words, like "n even": the same rows in any order."""
+    found = [_CASES.fullmatch(text) for text in (gold, answer)]
+    want, have = (
+        [row.partition("&") for row in re.split(r"\\\\|\\cr", m[1]) if row.strip()] if m else [] for m in found
+    )
+    if not want or len(want) != len(have) or len(want) > _MAX_ROWS:
+        return False
+    return all(any(_row_equal(row, other) for other in have) for row in want) and all(
+        any(_row_equal(row, other) for row in want) for other in have
+    )
+
+
+def _case_rows(text: str) -> list[tuple[str, str, str]]:
+    match = _CASES.fullmatch(text)
+    return [] if match is None else [row.partition("&") for row in re.split(r"\\\\|\\cr", match[1]) if row.strip()]
+
+
+def _row_equal(gold: tuple[str, str, str], answer: tuple[str, str, str]) -> bool:
+    conditions = [_IF.sub("", words(row[2])) for row in (gold, answer)]
+    return conditions[0] == conditions[1] and values_equal(gold[0].strip(" ,"), answer[0].strip(" ,"))
 
 
 @lru_cache(maxsize=1024)

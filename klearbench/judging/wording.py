@@ -132,7 +132,11 @@ def without_label(answer: str) -> str:
     answer = re.sub(lead, TEXT_OPEN if answer.startswith(TEXT_OPEN) else "", answer, flags=re.IGNORECASE)
     answer = answer.replace(TEXT_OPEN + TEXT_CLOSE, "")
     answer = re.sub(rf"^{TEXT_OPEN}([^{TEXT_OPEN}{TEXT_CLOSE}]*){TEXT_CLOSE}$", r"\1", answer).strip()
-    answer = re.sub(rf"^[{CJK}\s]{{0,20}}?(?:是|为|為|等于|共有|总共|一共|共|有|:|=)\s?(?=[^{CJK}])", "", answer)
+    answer = re.sub(
+        rf"^(?:(?![不非没無无否勿未])[{CJK}\s]){{0,20}}?(?:是|为|為|等于|共有|总共|一共|共|有|:|=)\s?(?=[^{CJK}])",
+        "",
+        answer,
+    )
     return re.sub(r"^(?:minus|negative)\s(?=\d)", "-", answer)
 
 
