@@ -32,6 +32,7 @@ _EXAMPLE = re.compile(
     r"|\b(?:put|present|write|state|give|return|enclose|format) (?:the|my|a|its) (?:final )?(?:answer|result|response)"
     r" (?:within|inside|in|as|using|with|like)\W{0,4}(?:(?:the|this) (?:form|format)\W{0,4})?\Z"
     r"|\b(?:for example|for instance|e\.g\.|such as|example|(?:in|of|use) the (?:form|format)|format)[^.!?\n\w]{0,8}\Z"
+    r"|\b(?:for example|for instance|e\.g\.)[^.!?\n]{0,60}\b(?:writes?|puts?|enters?|boxe?s?|say)\W{0,4}\Z"
     r"|\b(?:please|remember|make sure)\b[^!?\n]{0,80}\b(?:in|within|inside|as|using|with|like)\W{0,4}\Z",
     re.IGNORECASE,
 )

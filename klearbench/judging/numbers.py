@@ -15,6 +15,8 @@ _ARG = rf"(?:\{{\s?([+-]?(?:{_NUM}))\s?\}}|\s?(\d))"
 _NUMBER = re.compile(
     rf"(?P<sign>[+-]?)\s?(?P<num>{_NUM})(?:\s?(?:\\times|\\cdot|\*|x|X)\s?10\s?\^\s?(?P<exp>\{{?\s?[+-]?\s?\d{{1,9}}\s?\}}?)|[eE](?P<e>[+-]?\d{{1,9}}))?"
 )
+_LOOSE_E = re.compile(r"[+-]?\s?(?!1e)\d+e[+-]\d+")
+"""`2e-3` may be 2e - 3 as well as 0.002: it is no number here."""
 _TEN = re.compile(r"(?P<sign>[+-]?)10\s?\^\s?(?P<exp>\{?\s?[+-]?\s?\d{1,9}\s?\}?)")
 _FRAC = re.compile(rf"(?P<sign>[+-]?)\s?(?P<whole>\d{{1,60}}\s?)?\\frac\s?{_ARG}\s?{_ARG}")
 _SLASH = re.compile(
@@ -69,6 +71,8 @@ def _signed(match: re.Match[str], value: Fraction | None) -> Fraction | None:
 
 def _number(match: re.Match[str]) -> Fraction | None:
     exponent = match["exp"] or match["e"]
+    if _LOOSE_E.fullmatch(match[0]):
+        return None
     value = _decimal(match["num"])
     return _signed(match, value if exponent is None else _scaled(value, exponent))
 
