@@ -55,6 +55,8 @@ def _equal(gold: str, answer: str, depth: int) -> bool:
     choice = re.fullmatch(CHOICE_AND_VALUE, re.sub(f"[{TEXT_OPEN}{TEXT_CLOSE}]", "", gold).strip())
     if choice is not None and _equal(choice[2], answer, depth + 1):
         return True
+    if _BUILDER.fullmatch(answer.strip()) and parse(gold).kind in ("set", "list") and family(gold) is None:
+        return sets_equal(gold, answer)
     gold, answer = _BUILDER.sub(r"\1", gold.strip()), _BUILDER.sub(r"\1", without_label(answer))
     special = special_equal(gold, answer)
     if special is not None:

@@ -9,7 +9,7 @@ from itertools import product
 from klearbench.judging.forms import Form, parse
 
 _MAX_SIGNS = 4
-_COMPONENT = r"(?:[A-Za-z]|\\[a-z]{2,8})(?:_?\{?\w{1,3}\}?)?"
+_COMPONENT = r"(?:[A-Za-z]|\\[a-z]{2,8})(?:_?\{?\w{1,3}\}?)?|\\angle\s?[A-Z][A-Z0-9_{} ]{1,16}"
 NAME = re.compile(
     r"(?:[A-Za-z]|[A-Za-z]{3,12}|\\[A-Za-z]{2,12}|\(\\?[A-Za-z]+\s?(?:,\s?\\?[A-Za-z]+\s?)+\))(?:_\{?\w{1,8}\}?)?'*(?:\s?\([^()=]{0,40}\))?"
 )
@@ -59,5 +59,5 @@ def named_values(form: Form) -> dict[str, str] | None:
     sides = [parse(part) for part in form.parts]
     if not all(s.marks == ("=",) and re.fullmatch(_COMPONENT, s.parts[0]) and s.parts[1] for s in sides):
         return None
-    named = {side.parts[0]: side.parts[1] for side in sides}
+    named = {re.sub(r"[\s{}]", "", side.parts[0]): side.parts[1] for side in sides}
     return named if len(named) == len(sides) else None

@@ -45,6 +45,8 @@ _GROUPING = re.compile(r"(?<=\d)(?:\{?,\}?\s?\\!|\\!\s?\{?,\}?|\{?\\,\}?(?:\\!)?
 _SIZING = re.compile(r"\\(?:left|right|[bB]igg?[lrm]?)(?![A-Za-z])\s*(\.(?=\s|$|\\|\|))?")
 _STYLE = re.compile(r"\\(?:bf|rm|it|sf|tt|bfseries|boldmath|large|Large|huge|normalsize|small)(?![A-Za-z])\s*")
 _WRAPPER = re.compile(r"\\(?:mathbf|boldsymbol|bm|mathit|mathsf|mathcal|ensuremath|underline|boxed|fbox|emph)\s*\{")
+_PIECES = re.compile(r"(?:\$(?:[^$\\]|\\[^$])+\$(?:[\s,;.]|\band\b|\bor\b|[和或])*){2,}", re.IGNORECASE)
+"""Formulas in dollar signs of their own, joined to a list."""
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{")
 _COLOUR = re.compile(r"\\(?:textcolor|colorbox|color)\s*(?:\[[A-Za-z]{1,9}\])?\s*\{[^{}\\]{1,30}\}\s*")
 _DISPLAY = re.compile(
@@ -132,6 +134,8 @@ def canonical(text: str) -> str:
         text = re.sub(r"√\s?(\d+)", r"\\sqrt{\1}", text)
         text = text.translate(_TABLE)
     text = _unboxed(unwrap_delimiters(text))
+    if text.count("$") > 1 and _PIECES.fullmatch(text):
+        text = text.replace("$", " ")
     if "\\" in text:
         text = _COLOUR.sub("", text)
         if _DISPLAY.search(text):
