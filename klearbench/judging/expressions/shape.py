@@ -13,6 +13,8 @@ from klearbench.judging.expressions.nodes import Big, Cases, Matrix, Node, Num, 
 Shape: TypeAlias = Any
 """A rational number, a node, or a tuple that begins with an operation's name; hashable."""
 _ONE = flint.fmpq(1)
+_LARGEST_BASE = 10**18
+_DEGREES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59)
 _Terms = dict[Shape, flint.fmpq]
 
 
@@ -52,19 +54,26 @@ def _operation(name: str, parts: list[Shape], work: Work) -> Shape:
     if name == "neg":
         return _product([flint.fmpq(-1), parts[0]], work)
     if name == "div":
-        return _product([parts[0], _power(parts[1], flint.fmpq(-1))], work)
+        return _product([parts[0], _power(parts[1], flint.fmpq(-1), work)], work)
     if name == "mul":
         return _product(parts, work)
     if name == "add":
         return _sum(parts, work)
     if name == "pow":
-        return _power(parts[0], parts[1])
+        return _power(parts[0], parts[1], work)
     if name in ("gcd", "lcm", "max", "min"):
         return name, frozenset(parts)
     return name, tuple(parts)
 
 
-def _power(base: Shape, exponent: Shape) -> Shape:
+def _power(base: Shape, exponent: Shape, work: Work) -> Shape:
+    """A power, over the least base: 4^n is 2^(2n)."""
+    if isinstance(base, flint.fmpq) and base.q == 1 and 1 < base.p < _LARGEST_BASE:
+        for degree in _DEGREES:
+            root = base.p.root(degree)
+            while root > 1 and root**degree == base.p:
+                base, exponent = flint.fmpq(root), _product([flint.fmpq(degree), exponent], work)
+                root = root.root(degree)
     if exponent == _ONE:
         return base
     if isinstance(exponent, flint.fmpq):
