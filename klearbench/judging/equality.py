@@ -19,6 +19,10 @@ from klearbench.judging.wording import read_text, without_label
 
 _MAX_DEPTH = 6
 _MAX_MEMBERS = 200
+_DEFINITION = re.compile(r"([A-Za-z])\s?\(\s?([A-Za-z])\s?\)")
+_FOR_ALL = re.compile(
+    rf"[\s,;]*{TEXT_OPEN}?\s?\b(?:for|where)\s(?:all|every|any|each)\b[^0-9]{{0,60}}\Z|[\s,;]*\\forall(?![A-Za-z]).{{0,60}}\Z"
+)
 _MATRIX = re.compile(r"\\begin\{[bp]?matrix\}(.*)\\end\{[bp]?matrix\}", re.DOTALL)
 _GROUPED = re.compile(r"-?\d{1,3}(?:,\d{3})+")
 _BUILDER = re.compile(r"\\\{\s*[A-Za-z]\s*(?:\\in\s?\\mathbb\s?\{?R\}?)?\s*[|:](.*)\\\}", re.DOTALL)
@@ -63,7 +67,7 @@ def _equal(gold: str, answer: str, depth: int) -> bool:
         return special
     if re.fullmatch(r"-?\d+\.\d+", gold):  # a decimal may itself be a rounding
         answer = re.sub(rf"\A{TEXT_OPEN}?approximately\s?{TEXT_CLOSE}?\s?(?=-?\d)", "", answer, flags=re.IGNORECASE)
-    answer = read_text(answer)
+    answer = read_text(answer if _FOR_ALL.search(gold) else _FOR_ALL.sub("", answer))
     periodic = family(gold)
     if periodic is not None:
         return families_equal(periodic, family(answer) or unnamed_family(answer))
@@ -91,6 +95,10 @@ def _before_rounding(answer: str) -> str:
 
 def _by_form(g: Form, a: Form, gold: str, answer: str, depth: int) -> bool:
     if g.kind == "relation" and set(g.marks) == {"="} and not _is_equation(g):
+        definition = _DEFINITION.fullmatch(g.parts[0])
+        if definition is not None and a.kind == "relation":
+            body = _body(a, definition[1], definition[2])
+            return body is not None and _equal(g.parts[-1], body, depth + 1)
         if a.kind == "relation" and _other_name(g.parts[0], a.parts[0]):
             return False
         return _equal(g.parts[-1], answer, depth + 1)
@@ -118,9 +126,24 @@ def _is_equation(form: Form) -> bool:
     return len(_letters(form.parts[1])) > 0 and not form.parts[0].endswith(")") and "_" not in form.parts[0]
 
 
+def _body(answer: Form, function: str, variable: str) -> str | None:
+    """What an answer says a function is, in the reference's variable; None where it defines something else."""
+    head, body = answer.parts[0], answer.parts[-1]
+    if set(answer.marks) != {"="}:
+        return None
+    said = _DEFINITION.fullmatch(head)
+    if said is None:
+        return body if re.fullmatch(rf"[yY]|{function}", head) else None
+    if said[1] != function:
+        return None
+    return re.sub(rf"(?<![A-Za-z\\]){said[2]}(?![A-Za-z])", variable, body) if said[2] != variable else body
+
+
 def _other_name(gold: str, answer: str) -> bool:
-    """Whether two assignments name two different single letters."""
-    return all(re.fullmatch(r"[A-Za-z]", name) for name in (gold, answer)) and gold.lower() != answer.lower()
+    """Whether an answer names another letter than the reference does, or something made of that letter, like |x|."""
+    if not re.fullmatch(r"[A-Za-z]", gold) or gold.lower() == answer.lower():
+        return False
+    return re.fullmatch(r"[A-Za-z]", answer) is not None or (gold in _letters(answer) and _letters(answer) == {gold})
 
 
 def _letters(text: str) -> set[str]:
@@ -142,7 +165,9 @@ def _last_member(form: Form) -> str | None:
     if set(form.marks) - {"=", r"\in", r"\equiv"}:
         return None
     head, *rest = form.parts
-    if not rest or any(not part for part in rest) or re.fullmatch(r"-?\d+\s?\*?\s?[A-Za-z]", head):
+    if not rest or any(not part for part in rest) or (re.fullmatch(r"[A-Za-z]", head) and head in _letters(rest[-1])):
+        return None
+    if re.fullmatch(r"-?\d+\s?\*?\s?[A-Za-z]", head):
         return None
     if len(form.parts) == 2 and re.fullmatch(r"[A-Za-z]", rest[0]) and not _letters(head):
         return head
@@ -193,7 +218,7 @@ def _named_equal(gold: dict[str, str], answer: str, depth: int) -> bool:
         values = _components(form, answer) if form.kind != "set" else []
         if len(values) != len(gold) or any("=" in value for value in values):
             return False
-        have = dict(zip(sorted(gold), values, strict=True))
+        have = dict(zip(sorted(gold, key=_bare_name), values, strict=True))
     return have.keys() == gold.keys() and all(_equal(value, have[name], depth + 1) for name, value in gold.items())
 
 
@@ -204,13 +229,19 @@ def _distinct(texts: list[str]) -> list[str]:
 def _components(form: Form, answer: str) -> list[str]:
     """The components of a pair, named ones in the order of their names, brackets optional."""
     if form.kind == "relation" and set(form.marks) == {"="} and len(form.parts) == 2:
-        return _components(parse(form.parts[1]), form.parts[1])
+        parts = _components(parse(form.parts[1]), form.parts[1])
+        names = re.findall(r"\\?[A-Za-z]+", form.parts[0]) if form.parts[0].startswith("(") else []
+        return [part for _, part in sorted(zip(names, parts, strict=True))] if len(names) == len(parts) else parts
     if form.kind == "tuple":
         return list(form.parts)
     if form.kind == "list":
         named = named_values(form)
-        return list(form.parts) if named is None else [named[name] for name in sorted(named)]
+        return list(form.parts) if named is None else [named[name] for name in sorted(named, key=_bare_name)]
     return _vector(answer) or [answer]
+
+
+def _bare_name(name: str) -> str:
+    return name.lstrip("\\")
 
 
 def _vector(text: str) -> list[str]:

@@ -91,7 +91,7 @@ def parse(text: str) -> Form:
     if text.startswith(r"\begin{"):
         return Form("value", (text,))
     if r"\cup" in text and len(parts := _split_command(text, r"\cup")) > 1:
-        return Form("union", tuple(parts))
+        return Form("union", tuple(re.sub(r"\A\{(.*)\}\Z", r"\\{\1\\}", part) for part in parts))
     iso = _ISO_INTERVAL.fullmatch(text)
     if iso is not None and (iso[1] == "]" or iso[3] == "["):
         limits = tuple(e.strip() for e in split_top(iso[2], ",;"))

@@ -11,7 +11,7 @@ from klearbench.judging.forms import Form, parse
 _MAX_SIGNS = 4
 _COMPONENT = r"(?:[A-Za-z]|\\[a-z]{2,8})(?:_?\{?\w{1,3}\}?)?|\\angle\s?[A-Z][A-Z0-9_{} ]{1,16}"
 NAME = re.compile(
-    r"(?:[A-Za-z]|[A-Za-z]{3,12}|\\[A-Za-z]{2,12}|\(\\?[A-Za-z]+\s?(?:,\s?\\?[A-Za-z]+\s?)+\))(?:_\{?\w{1,8}\}?)?'*(?:\s?\([^()=]{0,40}\))?"
+    r"(?:[A-Za-z]|[A-Za-z]{3,12}|\\[A-Za-z]{2,12}|\(\\?[A-Za-z]+\s?(?:,\s?\\?[A-Za-z]+\s?)+\))(?:_\{?\\?\w{1,8}\s?\}?)?'*(?:\s?\([^()=]{0,40}\))?"
 )
 
 
@@ -23,7 +23,7 @@ def members(text: str) -> list[str]:
     """The members of an answer that may be a list, a set, a union of sets or a plus-minus; names are left out."""
     form = parse(text)
     if form.kind in ("list", "set"):
-        found = [m for part in form.parts for m in members(part)]
+        found = [m for part in form.parts for m in ([part] if _is_set(part) else members(part))]
     elif form.kind == "union" and all(parse(p).kind == "set" for p in form.parts):
         found = list(dict.fromkeys(m for part in form.parts for m in members(part)))
     elif form.kind == "relation" and set(form.marks) <= {"=", r"\in"} and NAME.fullmatch(form.parts[0]):
@@ -33,6 +33,10 @@ def members(text: str) -> list[str]:
     else:
         found = [text.strip()]
     return found
+
+
+def _is_set(text: str) -> bool:
+    return text.startswith(r"\{") and parse(text).kind == "set"
 
 
 def both_signs(text: str) -> list[str]:

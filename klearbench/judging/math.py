@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from klearbench.judging.equality import equal, sets_of_values_equal
 from klearbench.judging.normalize import canonical, is_placeholder
-from klearbench.judging.numbers import exact_number
+from klearbench.judging.numbers import exact_number, loose_number
 from klearbench.judging.units import split_quantity
 
 MAX_ANSWER_CHARS = 20_000
@@ -86,7 +86,7 @@ def _by_value(gold: str, answer: str) -> Comparison | None:
     x = exact_number(gold)
     if x is None:
         return None
-    y = exact_number(answer)
+    y = loose_number(answer)
     if y is not None:
         return _SAME if x == y else _DIFFERENT
     if _SIGNED_DIGITS.fullmatch(answer):

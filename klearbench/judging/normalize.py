@@ -10,6 +10,8 @@ from functools import lru_cache
 
 from klearbench.judging.latexargs import brace_arguments, matching_brace
 
+TEXT_OPEN, TEXT_CLOSE = "\ue000", "\ue001"
+"""Private marks around what stood in \\text{...}: words there are units or prose, never variables."""
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff]"
     "|\x1b\\[[0-9;?]{0,16}[A-Za-z]|[\ud800-\udfff\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
@@ -41,7 +43,7 @@ _SUBSCRIPT = str.maketrans("₀₁₂₃₄₅₆₇₈₉ₙ", "0123456789n")
 _SPACING = re.compile(
     r"(?<!\\)\\[,;:!> ]|\\(?:quad|qquad|thinspace|enspace|hfill|displaystyle|textstyle|limits|nolimits)(?![A-Za-z])|~"
 )
-_GROUPING = re.compile(r"(?<=\d)(?:\{?,\}?\s?\\!|\\!\s?\{?,\}?|\{?\\,\}?(?:\\!)?|\\!)(?=\d{3}(?!\d))")
+_GROUPING = re.compile(r"(?<=\d)(?:\{?,\}?\s?\\!|\\!\s?\{?,\}?|\{?\\,\}?(?:\\!)?|\\!)\s?(?=\d{3}(?!\d))")
 _SIZING = re.compile(r"\\(?:left|right|[bB]igg?[lrm]?)(?![A-Za-z])\s*(\.(?=\s|$|\\|\|))?")
 _STYLE = re.compile(r"\\(?:bf|rm|it|sf|tt|bfseries|boldmath|large|Large|huge|normalsize|small)(?![A-Za-z])\s*")
 _WRAPPER = re.compile(r"\\(?:mathbf|boldsymbol|bm|mathit|mathsf|mathcal|ensuremath|underline|boxed|fbox|emph)\s*\{")
@@ -53,10 +55,12 @@ _DISPLAY = re.compile(
     r"\\(?:begin|end)\s?\{(?:align|aligned|equation|gather|gathered|split|displaymath|math|center)\*?\}"
 )
 _TEXT = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt|normal|up|sc)?|mathrm|mbox|hbox|operatorname\*?|mathop)\s*\{")
+_UNION = re.compile(r"(?<=[)\]}])\s?U\s?(?=[(\[{\\])")
+_RING = re.compile(rf"(?<=\d)\s?\^\s?(?:\{{\s?{TEXT_OPEN}?o{TEXT_CLOSE}?\s?\}}|o(?![a-z]))")
 _INFINITY = re.compile(r"(?<![\\A-Za-z])(?:(positive|negative|plus|minus)\s)?infinity(?![A-Za-z])", re.IGNORECASE)
 _SYNONYM = re.compile(
     r"\\(dfrac|tfrac|cfrac|dbinom|tbinom|leqslant|geqslant|leq|geq|neq|degree|lt|gt|lbrace|rbrace|lvert|rvert|vert|mid|dots|cdots|dotsc"
-    r"|varnothing|colon|infin|infty|R|iff|lor|land|wedge|vee|bigcup|smallsetminus|backslash|emptyset|lbrack|rbrack|langle|rangle)(?![A-Za-z])"
+    r"|varnothing|colon|infin|infty|R|iff|lor|land|wedge|vee|bigcup|smallsetminus|backslash|emptyset|lbrack|rbrack|langle|rangle|surd|imath)(?![A-Za-z])"
 )
 _SYNONYMS = {
     **{"dfrac": r"\frac", "tfrac": r"\frac", "cfrac": r"\frac", "dbinom": r"\binom", "tbinom": r"\binom"},
@@ -66,10 +70,8 @@ _SYNONYMS = {
     **{"infin": r"\infty ", "infty": r"\infty ", "R": r"\mathbb{R}", "iff": r"\Leftrightarrow ", "bigcup": r"\cup "},
     **{"lor": r"\text{ or }", "vee": r"\text{ or }", "land": r"\text{ and }", "wedge": r"\text{ and }"},
     **{"smallsetminus": r"\setminus ", "backslash": r"\setminus ", "emptyset": r"\emptyset "},
-    **{"lbrack": "[", "rbrack": "]", "langle": "(", "rangle": ")"},
+    **{"lbrack": "[", "rbrack": "]", "langle": "(", "rangle": ")", "surd": r"\sqrt ", "imath": "i "},
 }
-TEXT_OPEN, TEXT_CLOSE = "\ue000", "\ue001"
-"""Private marks around what stood in \\text{...}: words there are units or prose, never variables."""
 
 _DELIMITERS = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"), ("**", "**"), ("`", "`"))
 
@@ -134,6 +136,8 @@ def canonical(text: str) -> str:
         text = re.sub(r"√\s?(\d+)", r"\\sqrt{\1}", text)
         text = text.translate(_TABLE)
     text = _unboxed(unwrap_delimiters(text))
+    if text.startswith("~"):
+        text = r"\approx " + text.lstrip("~")
     if text.count("$") > 1 and _PIECES.fullmatch(text):
         text = text.replace("$", " ")
     if "\\" in text:
@@ -149,6 +153,9 @@ def canonical(text: str) -> str:
         text = _open_groups(text, _TEXT, TEXT_OPEN, TEXT_CLOSE)
         text = brace_arguments(text)
         text = text.replace("\\$", "$").replace("\\%", "%").replace("\\(", " ").replace("\\)", " ").replace("\\&", "&")
+    text = text.replace("+/-", r"\pm ")
+    text = _UNION.sub(r"\\cup ", text)
+    text = _RING.sub(r"^\\circ ", text)
     if "nfinity" in text:
         text = _INFINITY.sub(
             lambda m: ("-" if (m[1] or "").lower() in ("negative", "minus") else "") + r"\infty ", text

@@ -15,7 +15,7 @@ _ARG = rf"(?:\{{\s?([+-]?(?:{_NUM}))\s?\}}|\s?(\d))"
 _NUMBER = re.compile(
     rf"(?P<sign>[+-]?)\s?(?P<num>{_NUM})(?:\s?(?:\\times|\\cdot|\*|x|X)\s?10\s?\^\s?(?P<exp>\{{?\s?[+-]?\s?\d{{1,9}}\s?\}}?)|[eE](?P<e>[+-]?\d{{1,9}}))?"
 )
-_LOOSE_E = re.compile(r"[+-]?\s?(?!1e)\d+e[+-]\d+")
+_LOOSE_E = re.compile(r"[+-]?\s?(?!1e)\d{1,60}e[+-]\d{1,3}")
 """`2e-3` may be 2e - 3 as well as 0.002: it is no number here."""
 _TEN = re.compile(r"(?P<sign>[+-]?)10\s?\^\s?(?P<exp>\{?\s?[+-]?\s?\d{1,9}\s?\}?)")
 _FRAC = re.compile(rf"(?P<sign>[+-]?)\s?(?P<whole>\d{{1,60}}\s?)?\\frac\s?{_ARG}\s?{_ARG}")
@@ -27,6 +27,10 @@ _REPEATING = re.compile(
 )
 _DOTTED = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>\d{0,60})\.(?P<fixed>\d{0,60})\\dot\s?\{?(?P<first>\d)\}?(?:(?P<middle>\d{0,60})\\dot\s?\{?(?P<last>\d)\}?)?"
+)
+
+_ELLIPSIS = re.compile(
+    r"(?P<sign>[+-]?)(?P<whole>\d{1,60})\.(?P<fixed>\d{0,40}?)(?P<cycle>\d{1,12}?)(?P=cycle)+(?:\.\.\.|\s?\\ldots)\s?"
 )
 
 
@@ -52,6 +56,14 @@ def exact_number(text: str) -> Fraction | None:
         if match is not None:
             return read(match)
     return None
+
+
+def loose_number(text: str) -> Fraction | None:
+    """Like `exact_number`, `2e-3` read as 0.002: for an answer to a reference that is a number."""
+    value = exact_number(text)
+    if value is None and _LOOSE_E.fullmatch(text.strip()):
+        return Fraction(text.replace(" ", ""))
+    return value
 
 
 def _decimal(text: str) -> Fraction:
@@ -108,6 +120,12 @@ def _repeating(match: re.Match[str]) -> Fraction | None:
     return _signed(match, _cycle(match["whole"], match["fixed"], match["cycle"]))
 
 
+def _ellipsis(match: re.Match[str]) -> Fraction | None:
+    """`0.333...`: a cycle that is written out at least twice, a single digit at least three times."""
+    written = len(match[0].partition(".")[2].rstrip(". ldots\\")) - len(match["fixed"])
+    return _repeating(match) if written >= max(3, 2 * len(match["cycle"])) else None
+
+
 def _dotted(match: re.Match[str]) -> Fraction | None:
     cycle = match["first"] + (match["middle"] or "") + (match["last"] or "")
     return _signed(match, _cycle(match["whole"], match["fixed"], cycle))
@@ -115,5 +133,5 @@ def _dotted(match: re.Match[str]) -> Fraction | None:
 
 _READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Fraction | None]], ...] = (
     *((_NUMBER, _number), (_TEN, _ten), (_FRAC, _frac), (_SLASH, _slash)),
-    *((_REPEATING, _repeating), (_DOTTED, _dotted)),
+    *((_REPEATING, _repeating), (_DOTTED, _dotted), (_ELLIPSIS, _ellipsis)),
 )

@@ -19,7 +19,7 @@ CHOICE_AND_VALUE = r"\(([A-J])\)\s*(\S.*)"
 _T = f"[{TEXT_OPEN}{TEXT_CLOSE}]"
 _LETTER = re.compile(r"\(?\s?([A-J])\s?\)?")
 _CHOICE = re.compile(
-    r"(?i:option|choice|answer)?\s?(?:\(\s?([A-Ja-j])\s?\)\s?(?:[.:]\s?)?(.*)|([A-Ja-j])(?:\s?[.):]\s?|\s[-=]\s|\s?\Z)(.*))",
+    r"(?i:option|choice|answer|graph|figure|diagram|statement|选项|答案|选)?\s?(?:\(\s?([A-Ja-j])\s?\)\s?(?:[.:]\s?)?(.*)|([A-Ja-j])(?:\s?[.):]\s?|\s[-=]\s|\s?\Z)(.*))",
     re.DOTALL,
 )
 _CONFIRMED = re.compile(
@@ -116,14 +116,12 @@ def _base(gold: str, answer: str) -> bool | None:
     if a is not None:
         return a[0] == g[0]
     bare = re.sub(rf"{_T}|\s", "", answer)
-    if re.fullmatch(r"[0-9A-Fa-f]+", bare):
-        same_digits = bare.lstrip("0").upper() == g[1].lstrip("0").upper()
-        return same_digits or (bare.isdigit() and len(bare) < 100 and int(bare) == g[0])
-    return False
+    return re.fullmatch(r"[0-9A-Fa-f]+", bare) is not None and bare.lstrip("0").upper() == g[1].lstrip("0").upper()
 
 
 def _numeral(text: str) -> tuple[int, str] | None:
-    match = _BASE.fullmatch(re.sub(r"^\((\w+)\)", r"\1", re.sub(_T, "", text).strip()))
+    text = re.sub(r"\s?\(?\s?_?\{?\s?(?:in\s)?base[\s-]*(\w+)\s?\}?\)?$", r"_{\1}", re.sub(_T, " ", text).strip())
+    match = _BASE.fullmatch(re.sub(r"^\((\w+)\)", r"\1", re.sub(r"\s", "", text)))
     if match is None:
         return None
     base = int(match[2]) if match[2].isdigit() else _BASE_WORDS.get(match[2].lower(), 0)

@@ -22,7 +22,7 @@ def _define(dimension: str, **units: str) -> None:
 _define(
     "length", f1="m meter meters metre metres 米", f0p01="cm centimeter centimeters centimetre centimetres 厘米",
     f0p001="mm millimeter millimeters millimetre 毫米", f1000="km kilometer kilometers kilometre kilometres 公里 千米",
-    f0p0254="in inch inches", f0p3048="ft foot feet", f0p9144="yd yard yards", f1609p344="mi mile miles",
+    f0p0254="in inch inches 英寸", f0p3048="ft foot feet 英尺", f0p9144="yd yard yards", f1609p344="mi mile miles 英里",
 )  # fmt: skip
 _define(
     "time", f1="s sec secs second seconds 秒", f60="min mins minute minutes 分钟", f3600="h hr hrs hour hours 小时",
@@ -52,6 +52,8 @@ _define("temperature", f1="celsius")
 _define("frequency", f1="hz", f1000="khz")
 _BASE["mph"] = ("speed", F("0.44704"))
 _BASE["kph"] = _BASE["kmh"] = ("speed", F(1000, 3600))
+_CURRENCIES = {"USD": "$", "US$": "$", "EUR": "€", "GBP": "£", "RMB": "¥", "CNY": "¥"}
+_CURRENCY_NAME = re.compile(r"\A(?:USD|US\$|EUR|GBP|RMB|CNY)\s?(?=\d)", re.IGNORECASE)
 _GENERIC = frozenset(
     {
         "unit",
@@ -97,6 +99,7 @@ def split_quantity(text: str, *, reference: bool = False) -> Quantity:
     Words that may change or deny the value are no unit. A `reference` may count in any noun, also in the singular.
     """
     text = _UNIT_FRACTION.sub(rf"{TEXT_OPEN}\1/\2{TEXT_CLOSE}", text.strip())
+    text = _CURRENCY_NAME.sub(lambda m: _CURRENCIES[m[0].strip().upper()], text, count=1)
     lead = re.fullmatch(r"([-+]?)\s?([$€£¥])\s?(.+)", text, re.DOTALL)
     if lead is not None:
         inner = split_quantity(lead[3], reference=reference)
@@ -159,6 +162,7 @@ def _unit(text: str) -> tuple[str, Fraction]:
 def _spelling(text: str) -> str:
     """A unit's text in lower case, without full stops, hyphens and signs of multiplication."""
     text = re.sub(r"(?<=[a-z])-(?=[a-z])", " ", text.lower().replace(".", "").replace("\\cdot", " "))
+    text = re.sub(r"^(平方|立方)(\S+)$", lambda m: f"{m[2]}^{2 if m[1] == '平方' else 3}", text)
     return re.sub(r"\s+", " ", text).strip()
 
 

@@ -10,12 +10,13 @@ from klearbench.judging.expressions.nodes import Node, Unreadable
 from klearbench.judging.expressions.parser import parse_expression
 from klearbench.judging.forms import strip_parens
 from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN, words
-from klearbench.judging.numbers import exact_number
-from klearbench.judging.units import DEGREE, PERCENT, RADIAN, split_quantity
+from klearbench.judging.numbers import exact_number, loose_number
+from klearbench.judging.units import DEGREE, PERCENT, RADIAN, Quantity, split_quantity
 
 _CASES = re.compile(r"\\begin\{cases\}(.*)\\end\{cases\}", re.DOTALL)
 _IF = re.compile(r"\A(?:if|for|when|where)\s|[,.\s]+\Z|\bis\s")
 _MAX_ROWS = 20
+_DEGREE_MARK = re.compile(r"\^\s?\{?\s?\\circ\s?\}?")
 APPROX = re.compile(r"\\(?:approx|simeq|sim|doteq)(?![A-Za-z])")
 
 
@@ -43,11 +44,19 @@ def values_equal(gold: str, answer: str) -> bool:
         if g.factor != a.factor:
             x, y = exact_number(g.value), exact_number(a.value)
             return x is not None and y is not None and x * g.factor == y * a.factor
-    if a.dimension == RADIAN and exact_number(g.value) is not None and g.dimension == DEGREE:
-        return False
+    if DEGREE in (g.dimension, a.dimension):
+        return _degrees_equal(g, a)
     if a.dimension and a.dimension.startswith("dollar") and a.factor != 1 and g.dimension == "":
         return _plain_equal(g.value, a.value)
     return _plain_equal(g.value, a.value)
+
+
+def _degrees_equal(gold: Quantity, answer: Quantity) -> bool:
+    """A number of degrees, the mark optional on one side; a multiple of pi is in radians, and no number of degrees."""
+    if (answer.dimension == RADIAN and exact_number(gold.value) is not None) or r"\pi" in gold.value + answer.value:
+        return gold.dimension == answer.dimension and _plain_equal(gold.value, answer.value)
+    inside = _DEGREE_MARK.sub("", answer.value) if "\\frac" in answer.value else answer.value
+    return _plain_equal(gold.value, inside)
 
 
 def _percent_equal(gold: str, gold_unit: str, answer: str, answer_unit: str) -> bool:
@@ -58,11 +67,11 @@ def _percent_equal(gold: str, gold_unit: str, answer: str, answer_unit: str) -> 
         return not (gold_unit and answer_unit) and gold_unit == PERCENT and _plain_equal(gold, answer)
     if gold_unit == PERCENT:
         return answer_unit == "" and y in (x, x / 100)
-    return gold_unit == "" and y in (x, x * 100)
+    return gold_unit == "" and (y == x * 100 or (y == x and abs(x) >= 1))  # 0.5 is not 0.5 %, though 15 may be 15 %
 
 
 def _plain_equal(gold: str, answer: str) -> bool:
-    x, y = exact_number(gold), exact_number(answer)
+    x, y = exact_number(gold), loose_number(answer)
     if x is not None and y is not None:
         return x == y
     if re.fullmatch(r"[+-]?\d+", gold) and re.fullmatch(r"[+-]?\d+", answer):

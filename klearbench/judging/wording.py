@@ -23,7 +23,7 @@ _NUMBER_WORDS = {
 }
 _NEGATED = re.compile(
     r"""\b(?:not|no|never|least|most|more|less|fewer|than|over|under|above|below|between|neither|nor|cannot|or|either|maybe|up|almost
-    |nearly|roughly|about|around|approximately|probably|perhaps|possibly|likely|wrong|incorrect|false|fails?|if|unless
+    |could|may|might|nearly|roughly|about|around|approximately|probably|perhaps|possibly|likely|wrong|incorrect|false|fails?|if|unless
     |except|but|without|rather|instead|until|minus|plus|times|hardly|exceeds?|bound|bounded|impossible)\b|n't""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -88,7 +88,7 @@ def text_equal(gold: str, answer: str) -> bool | None:
         return exact_number(a) == _NUMBER_WORDS[g] or a == g
     if g in _VERDICTS:
         return _verdict_equal(g, a)
-    g, a = _plain_words(g), _plain_words(a)
+    g, a = _plain_words(g), _plain_words(re.sub(r"\A\([a-j]\)\s(?=\S)", "", a))
     return _same_words(g, a) or _sentence_says(g, a)
 
 

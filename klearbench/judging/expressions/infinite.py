@@ -52,6 +52,4 @@ def with_infinity(name: str, parts: list[Value]) -> Value:
         return Infinite(sign)
     if name == "div" and not isinstance(parts[1], Infinite):
         return Infinite(_sign(parts[0]) * _sign(parts[1]))
-    if name == "div" and not isinstance(parts[0], Infinite):
-        return flint.fmpq(0)
     raise Undefined(f"{name} of infinity")

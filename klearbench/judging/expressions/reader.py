@@ -161,8 +161,8 @@ class Reader(ABC):
     def continues(self) -> bool:
         """Whether a factor begins here that is multiplied without a sign between.
 
-        A number may stand after a closing bracket or a factorial only: `x2`, `2 3` and `\\pi 2` are not read, and neither is `1{2}`,
-        which looks like 12. Raises Unreadable.
+        A number may stand after a closing bracket or a factorial, or where it is a base (`n2^n`): `x2`, `2 3` and
+        `\\pi 2` are not read, and neither is `1{2}`, which looks like 12. Raises Unreadable.
         """
         kind = self.kind
         inner = self.kind_after(1) if kind == "{" else kind
@@ -171,7 +171,8 @@ class Reader(ABC):
         if kind == "|":
             return self.bars == 0
         if kind == "number":
-            if self.tokens[self.at - 1].kind not in (")", "]", "}", "|", "end", "!"):
+            base = self.tokens[self.at - 1].kind == "letter" and self.kind_after(1) == "^"
+            if not base and self.tokens[self.at - 1].kind not in (")", "]", "}", "|", "end", "!"):
                 raise Unreadable("a number without a sign before it")
             return True
         return kind in _STARTS and not self.at_differential()

@@ -38,6 +38,8 @@ _DISCRETE = frozenset(("factorial", "double_factorial", "binomial", "gcd", "lcm"
 _MAX_BOUNDARIES = 24
 _LARGEST_SPREAD = 10**9
 _SPREAD_WORK = 2000
+_STEPPED = frozenset(("floor", "ceil"))
+_INTEGERS_BY_NAME = frozenset("ijkmnpqNMK")
 _ARITHMETIC = frozenset(("add", "mul", "neg", "div", "pow"))
 _FAR = 100
 _CLOSE = flint.fmpq(1, 1009)
@@ -47,11 +49,15 @@ KINKS = frozenset(("abs", "sign", "max", "min", "floor", "ceil", "mod"))
 
 
 def natural_names(node: Node) -> frozenset[str]:
-    """Variables that stand for natural numbers: below factorials, in binomials, in exponents of negative numbers."""
+    """Variables that stand for natural numbers: below factorials, in binomials, in exponents of negative numbers, and
+    those under a floor whose name says so, as in floor(n/2).
+    """
     found = frozenset[str]().union(*(natural_names(child) for child in children(node)))
     if isinstance(node, Op):
         if node.name in _DISCRETE:
             return found | symbols(node)
+        if node.name in _STEPPED:
+            return found | (symbols(node) & _INTEGERS_BY_NAME)
         if node.name == "pow" and _is_negative(node.args[0]):
             return found | symbols(node.args[1])
     if isinstance(node, Big) and node.name in ("sum", "product"):
