@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
+from typing import cast
 
 from klearbench.judging.expressions.compare import equal as same
-from klearbench.judging.expressions.nodes import Num
+from klearbench.judging.expressions.nodes import Node, Num
 from klearbench.judging.expressions.tree import times
 from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN
 from klearbench.judging.numbers import exact_number
@@ -94,14 +95,20 @@ def _ratio(gold: str, answer: str) -> bool | None:
     """Ratios of two or more terms, up to a common factor; a quotient answers a ratio of two."""
     if ":" not in gold or re.search(r"\\\{|[|]", gold):
         return None
-    want, have = ([read(part.strip()) for part in re.split(r":|\bto\b", re.sub(_T, " ", t))] for t in (gold, answer))
-    if None in want or None in have or squash(gold) == squash(answer):
+    want, have = _terms(gold), _terms(answer)
+    if want is None or have is None or squash(gold) == squash(answer):
         return squash(gold) == squash(answer)
     if len(have) == 1 and len(want) == 2:
         have = [*have, Num(Fraction(1))]
     if len(have) != len(want) or any(same(term, Num(Fraction(0))) for term in (*want, *have)):
         return False
     return all(same(times(a, d), times(b, c)) for (a, b), (c, d) in pairwise(zip(want, have, strict=True)))
+
+
+def _terms(text: str) -> list[Node] | None:
+    """The terms of a ratio; None where one can't be read."""
+    found = [read(part.strip()) for part in re.split(r":|\bto\b", re.sub(_T, " ", text))]
+    return None if None in found else cast(list[Node], found)
 
 
 def _base(gold: str, answer: str) -> bool | None:
