@@ -160,7 +160,7 @@ def canonical(text: str) -> str:
         text = _INFINITY.sub(
             lambda m: ("-" if (m[1] or "").lower() in ("negative", "minus") else "") + r"\infty ", text
         )
-    text = text.replace("{,}", ",").replace("$", " $ " if text.count("$") > 1 else "$")
+    text = text.replace("{,}", ",").replace("{:}", ":").replace("$", " $ " if text.count("$") > 1 else "$")
     text = re.sub(r"\s+", " ", text).strip()
     text = re.sub(r"(?:\\\s?)+\Z|,\s?\Z", "", text)
     while (m := re.fullmatch(rf"\{{(.*)\}}|{TEXT_OPEN}([^{TEXT_OPEN}{TEXT_CLOSE}]*){TEXT_CLOSE}", text)) is not None:

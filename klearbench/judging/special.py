@@ -33,9 +33,9 @@ _OPTION_DENIED = re.compile(
     r"|(?:wrong|incorrect|impossible|excluded|eliminated|ruled out|no)\W*\Z)",
     re.IGNORECASE,
 )
+_ARRIVES = re.compile(r"\A(?:(?!not\b|before\b|after\b|until\b|about\b|around\b)[A-Za-z']+\s){1,8}(?:at|is)\s(?=\d)")
 _TIME = re.compile(r"(\d{1,2})\s?:\s?(\d{2})(?:\s?:\s?(\d{2}))?\s?(a\.?\s?m\.?|p\.?\s?m\.?)?", re.IGNORECASE)
 _BASE = re.compile(r"([0-9A-F]{1,200})\s?_\s?\{?\s?(\d{1,2}|[a-z]{3,12})\s?\}?", re.IGNORECASE)
-_TEN = r"_\s?\{?\s?(?:10|ten)\s?\}?\)?\Z"
 _BASE_WORDS = {
     **{"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10},
     **{"eleven": 11, "twelve": 12, "sixteen": 16, "binary": 2, "octal": 8, "hex": 16},
@@ -75,12 +75,13 @@ def _option(gold: str, answer: str) -> bool | None:
 def _clock(text: str) -> re.Match[str] | None:
     """A clock time; a full hour may leave its minutes out where it says a.m. or p.m."""
     text = re.sub(_T, " ", text).replace("  ", " ").strip()
+    text = _ARRIVES.sub("", text)
     return _TIME.fullmatch(re.sub(r"\A(\d{1,2})(?=\s?[ap]\.?\s?m\.?\Z)", r"\1:00", text, flags=re.IGNORECASE))
 
 
 def _time(gold: str, answer: str) -> bool | None:
     g = _clock(gold)
-    if g is None or (not g[4] and int(g[2]) > 59) or int(g[1]) > 24:
+    if g is None or (g[3] and not g[4]) or (not g[4] and int(g[2]) > 59) or int(g[1]) > 24:
         return None
     a = _clock(answer)
     if a is None:
@@ -114,12 +115,8 @@ def _terms(text: str) -> list[Node] | None:
 def _base(gold: str, answer: str) -> bool | None:
     g, a = _numeral(gold), _numeral(answer)
     if g is None:
-        value = exact_number(gold)  # a plain number is in base ten, and so is its answer
-        return (
-            None
-            if value is None or a is None or "_" not in answer
-            else value == a[0] and re.search(_TEN, answer) is not None
-        )
+        value = exact_number(gold)
+        return None if value is None or a is None or "_" not in answer else value == a[0]
     if a is not None:
         return a[0] == g[0]
     bare = re.sub(rf"{_T}|\s", "", answer)
@@ -128,7 +125,7 @@ def _base(gold: str, answer: str) -> bool | None:
 
 def _numeral(text: str) -> tuple[int, str] | None:
     text = re.sub(r"\s?\(?\s?_?\{?\s?(?:in\s)?base[\s-]*(\w+)\s?\}?\)?$", r"_{\1}", re.sub(_T, " ", text).strip())
-    match = _BASE.fullmatch(re.sub(r"^\((\w+)\)", r"\1", re.sub(r"\s", "", text)))
+    match = _BASE.fullmatch(re.sub(r"^\((\w+)\)", r"\1", re.sub(r"(?<!\d)\s|\s(?!\d)", "", text)))
     if match is None:
         return None
     base = int(match[2]) if match[2].isdigit() else _BASE_WORDS.get(match[2].lower(), 0)

@@ -45,10 +45,16 @@ _SYNONYMS = {
     ),
     **dict.fromkeys(("infinitely many", "infinite", "infinitely many solutions"), "infinitely many"),
 }
+_CJK_LEAD = re.compile(
+    rf"^(?:(?![不非没無无否勿未])[{CJK}\s]){{0,20}}?(?:是|为|為|等于|共有|总共|一共|共|有|は|은|는|:|=)\s?(?=[^{CJK}])"
+)
+_CJK_END = re.compile(r"(?<=[\d})])\s?(?:です|である|だ|입니다|이다)\Z")
 _MONTHS = "january february march april may june july august september october november december"
 _DATE = re.compile(
     rf"(?:(\d{{1,2}})\s(?:of\s)?({_MONTHS.replace(' ', '|')})|({_MONTHS.replace(' ', '|')})\s(\d{{1,2}}))(,? \d{{4}})?"
 )
+_STATED = re.compile(r"(?:[A-Za-z][A-Za-z']*\s){1,10}(?:is|are|equals|equal to|=)\s:?\s?(?=[-$(\\\d])")
+"""A sentence that ends in its value: "the ratio equals" and a formula."""
 _LITTLE_WORDS = re.compile(
     r"\b(?:it|he|she|they|the|answer|is|was|are|a|an|person|winner|on|this|that|means|we|get|so)\b"
 )
@@ -132,11 +138,7 @@ def without_label(answer: str) -> str:
     answer = re.sub(lead, TEXT_OPEN if answer.startswith(TEXT_OPEN) else "", answer, flags=re.IGNORECASE)
     answer = answer.replace(TEXT_OPEN + TEXT_CLOSE, "")
     answer = re.sub(rf"^{TEXT_OPEN}([^{TEXT_OPEN}{TEXT_CLOSE}]*){TEXT_CLOSE}$", r"\1", answer).strip()
-    answer = re.sub(
-        rf"^(?:(?![不非没無无否勿未])[{CJK}\s]){{0,20}}?(?:是|为|為|等于|共有|总共|一共|共|有|:|=)\s?(?=[^{CJK}])",
-        "",
-        answer,
-    )
+    answer = _CJK_END.sub("", _CJK_LEAD.sub("", answer))
     return re.sub(r"^(?:minus|negative)\s(?=\d)", "-", answer)
 
 
@@ -148,12 +150,15 @@ def read_text(answer: str) -> str:
         return str(_NUMBER_WORDS[bare])
     if len(answer) > 300 or _NEGATED.search(bare) or _PART_OF.search(bare):
         return answer
+    flat = re.sub(r"\s+", " ", re.sub(_T, " ", answer)).strip()
+    stated = _STATED.match(flat)
+    if stated is not None:
+        return flat[stated.end() :]
     lead = re.match(
         rf"{TEXT_OPEN}[^{TEXT_CLOSE}]*\b(?:is|are|equals|has|have|was|of|at|=|be)\s*:?\s*{TEXT_CLOSE}\s*(?=\S)", answer
     )
     if lead is not None:
         return answer[lead.end() :]
-    flat = re.sub(r"\s+", " ", re.sub(_T, " ", answer)).strip()
     match = re.fullmatch(
         r"(?:[A-Za-z][A-Za-z',-]*\s){1,12}?(?:(?:is|are|equals|be|has|have|was|gets?|needs?|makes?)\s)?(-?\$?\d\S*(?:\s[A-Za-z][\w.^/-]*){0,3})",
         flat,

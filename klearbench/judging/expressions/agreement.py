@@ -75,6 +75,7 @@ class Pair:
             if isinstance(a, Outcome) or isinstance(b, Outcome):
                 return _without_value(a, b), hidden, 0
             if isinstance(a, Infinite) or isinstance(b, Infinite):
+                self.sign = _order_of_infinite(a, b)
                 return (Outcome.EQUAL if a == b else Outcome.DIFFERENT), hidden, _MAX_BITS + hidden
             if isinstance(a, flint.fmpq) and isinstance(b, flint.fmpq):
                 self.sign = (a > b) - (a < b)
@@ -109,6 +110,14 @@ class Pair:
             return (Outcome.NEAR_POLE if isinstance(error, NearPole) else Outcome.UNDECIDED), evaluation.hidden
         except TooLarge:
             return Outcome.TOO_LARGE, evaluation.hidden
+
+
+def _order_of_infinite(a: Value, b: Value) -> int:
+    """The order of two values of which at least one is infinite; 0 where the other one is not real."""
+    if any(isinstance(value, flint.acb) and not value.imag.is_zero() for value in (a, b)):
+        return 0
+    left, right = (value.sign if isinstance(value, Infinite) else 0 for value in (a, b))
+    return int(left > right) - int(left < right)
 
 
 def _without_value(a: Value | Outcome, b: Value | Outcome) -> Outcome:

@@ -201,6 +201,16 @@ def _fixed(value: int, at: int) -> Callable[[list[flint.fmpq], Work], flint.fmpq
     return lambda parts, work: Q(value) if parts[0] == at else None
 
 
+def _pole(parts: list[flint.fmpq], work: Work) -> None:
+    if parts[0] == 0:
+        raise Undefined("a function at its pole")
+
+
+def _arcsec(parts: list[flint.fmpq], work: Work) -> flint.fmpq | None:
+    _pole(parts, work)
+    return _ZERO if parts[0] == 1 else None
+
+
 _OPERATIONS: dict[str, Callable[[list[flint.fmpq], Work], flint.fmpq | None]] = {
     **{"add": total, "mul": product, "div": _quotient, "pow": power, "root": _root, "log": _log, "ln": _ln},
     **{"factorial": _factorial, "double_factorial": _double_factorial, "binomial": _binomial, "gcd": _gcd},
@@ -217,6 +227,8 @@ _OPERATIONS: dict[str, Callable[[list[flint.fmpq], Work], flint.fmpq | None]] = 
     "im": lambda parts, work: _ZERO,
     **{name: _fixed(0, 0) for name in ("sin", "tan", "arcsin", "arctan", "sinh", "tanh", "arcsinh", "arctanh")},
     **{name: _fixed(1, 0) for name in ("cos", "sec", "cosh", "exp")},
-    **{name: _fixed(0, 1) for name in ("arccos", "arcsec", "arccosh")},
+    **{name: _fixed(0, 1) for name in ("arccos", "arccosh")},
     "degree": _fixed(0, 0),
+    **dict.fromkeys(("cot", "csc", "coth", "arccsc"), _pole),
+    "arcsec": _arcsec,
 }
