@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import flint
 
-from klearbench.judging.expressions.balls import ball
+from klearbench.judging.expressions.balls import ball, precision
 from klearbench.judging.expressions.compare import order
 from klearbench.judging.expressions.exact import exact_value
 from klearbench.judging.expressions.nodes import Const, Node, Num, Op, Unreadable
@@ -96,7 +96,7 @@ def _is_zero_of(coefficients: tuple[int, ...], node: Node) -> bool:
 @lru_cache(maxsize=64)
 def real_balls(coefficients: tuple[int, ...], bits: int) -> tuple[flint.arb, ...]:
     """Disjoint enclosures of the real roots of a squarefree polynomial, in rising order."""
-    with flint.ctx.workprec(bits):
+    with precision(bits):
         found = flint.fmpz_poly(list(coefficients)).complex_roots()
         return tuple(sorted((flint.acb(r).real for r, _ in found if flint.acb(r).imag == 0), key=lambda r: r.mid()))
 
