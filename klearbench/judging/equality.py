@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from klearbench.judging.families import families_equal, family, unnamed_family
+from klearbench.judging.families import Family, families_equal, family, unnamed_family
 from klearbench.judging.forms import Form, parse
 from klearbench.judging.listing import NAME, has_plus_minus, members, named_values
 from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN, canonical, canonical_reference, is_placeholder
@@ -21,7 +21,8 @@ _MAX_DEPTH = 6
 _MAX_MEMBERS = 200
 _DEFINITION = re.compile(r"([A-Za-z])\s?\(\s?([A-Za-z])\s?\)")
 _FOR_ALL = re.compile(
-    rf"[\s,;]*{TEXT_OPEN}?\s?\b(?:for|where)\s(?:all|every|any|each)\b[^0-9]{{0,60}}\Z|[\s,;]*\\forall(?![A-Za-z]).{{0,60}}\Z"
+    rf"[\s,;]*{TEXT_OPEN}?\s?\b(?:for|where)\s(?:all|every|any|each)\b[^=]{{0,60}}\Z"
+    r"|\s\(\s?[a-z]\s?\\in[^()=]{0,40}\)\Z|[\s,;]*\\forall(?![A-Za-z]).{0,60}\Z"
 )
 _MATRIX = re.compile(r"\\begin\{[bp]?matrix\}(.*)\\end\{[bp]?matrix\}", re.DOTALL)
 _GROUPED = re.compile(r"-?\d{1,3}(?:,\d{3})+")
@@ -68,9 +69,11 @@ def _equal(gold: str, answer: str, depth: int) -> bool:
     if re.fullmatch(r"-?\d+\.\d+", gold):  # a decimal may itself be a rounding
         answer = re.sub(rf"\A{TEXT_OPEN}?approximately\s?{TEXT_CLOSE}?\s?(?=-?\d)", "", answer, flags=re.IGNORECASE)
     answer = read_text(answer if _FOR_ALL.search(gold) else _FOR_ALL.sub("", answer))
-    periodic = family(gold)
+    periodic, said = family(gold), family(answer)
     if periodic is not None:
-        return families_equal(periodic, family(answer) or unnamed_family(answer))
+        return families_equal(periodic, said or unnamed_family(answer))
+    if said is not None and said.name in _letters(gold):
+        return families_equal(Family(unnamed_family(gold).terms, said.name), said)
     if APPROX.search(answer) and not APPROX.search(gold):
         answer = _before_rounding(answer)
     gold_form, answer_form = parse(gold), parse(answer)
@@ -80,7 +83,7 @@ def _equal(gold: str, answer: str, depth: int) -> bool:
 def _before_rounding(answer: str) -> str:
     """The exact value before "≈ rounding"; the whole text where there is none, or it is the rougher of the two."""
     exact, *rounded = (part.strip() for part in APPROX.split(answer))
-    if any(parse(part).kind != "value" or has_plus_minus(part) for part in rounded):
+    if any(parse(part).kind != parse(exact).kind or has_plus_minus(part) for part in rounded):
         return answer
     x, y = exact_number(exact), exact_number(rounded[0])
     rough = (
@@ -111,6 +114,8 @@ def _by_form(g: Form, a: Form, gold: str, answer: str, depth: int) -> bool:
     if g.kind == "tuple" or (a.kind == "tuple" and _vector(gold)):
         want, have = _components(g, gold), _components(a, answer)
         return len(want) == len(have) and all(_equal(x, y, depth + 1) for x, y in zip(want, have, strict=True))
+    if a.kind == "list" and all(_equal(gold, part, depth + 1) for part in a.parts):
+        return True  # one value in several spellings
     if has_plus_minus(answer) or a.kind in ("list", "set", "tuple", "interval", "union"):
         return False
     if a.kind == "relation":
@@ -129,7 +134,7 @@ def _is_equation(form: Form) -> bool:
 def _body(answer: Form, function: str, variable: str) -> str | None:
     """What an answer says a function is, in the reference's variable; None where it defines something else."""
     head, body = answer.parts[0], answer.parts[-1]
-    if set(answer.marks) != {"="}:
+    if set(answer.marks) - {"=", r"\equiv"}:
         return None
     said = _DEFINITION.fullmatch(head)
     if said is None:
@@ -231,7 +236,11 @@ def _components(form: Form, answer: str) -> list[str]:
     if form.kind == "relation" and set(form.marks) == {"="} and len(form.parts) == 2:
         parts = _components(parse(form.parts[1]), form.parts[1])
         names = re.findall(r"\\?[A-Za-z]+", form.parts[0]) if form.parts[0].startswith("(") else []
-        return [part for _, part in sorted(zip(names, parts, strict=True))] if len(names) == len(parts) else parts
+        return (
+            [part for _, part in sorted(zip(map(_bare_name, names), parts, strict=True))]
+            if len(names) == len(parts)
+            else parts
+        )
     if form.kind == "tuple":
         return list(form.parts)
     if form.kind == "list":

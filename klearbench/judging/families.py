@@ -29,7 +29,7 @@ _INTEGERS = (
 )
 _CLAUSE = re.compile(
     rf"(?:[\s,;:|]|{_T}){{0,6}}\(?(?:{_T}|\s){{0,4}}(?:where|for(?:\s(?:any|all|every|some))?|with|and|any|integers?)?(?:{_T}|\s){{0,4}}"
-    rf"(?P<name>[a-z]){_INTEGERS}\)?(?:{_T}|\s|\.){{0,4}}\Z"
+    rf"(?P<name>[a-z])\s?{_INTEGERS}\)?(?:{_T}|\s|\.){{0,4}}\Z"
 )
 _HEAD = re.compile(r"\A[A-Za-z]\s?(?:=|\\in)\s?|\A\\(?:theta|alpha|beta|phi|varphi)\s?=\s?")
 _MAX_RESIDUES = 2_000

@@ -21,6 +21,7 @@ _AND_OR = re.compile(
     rf"{TEXT_OPEN}?\s*,?\s*\b(?:and|or)\b\s*,?\s*{TEXT_CLOSE}?|{TEXT_OPEN}?\s*[和或与及]\s*{TEXT_CLOSE}?", re.IGNORECASE
 )
 _ISO_INTERVAL = re.compile(r"([\[\]])([^\[\]();]+[,;][^\[\]();]+)([\[\]])")
+_LOOSE_COMMA = re.compile(r"(?<!\d),(?!\s)|,(?!\s|\d{3}(?!\d))|\d{4},\d|(?<![\d,])0\d*,\d")
 _RELATION = re.compile(r"\\(?:le|ge|ne|in|equiv)(?![A-Za-z])|<=|>=|!=|[=<>]")
 _SPELLING = {"<=": r"\le", ">=": r"\ge", "!=": r"\ne"}
 
@@ -81,6 +82,8 @@ def split_list(text: str) -> list[str]:
     by_semicolon = [p for p in split_top(text, ";") if p.strip()]
     if len(by_semicolon) > 1:
         return [m for part in by_semicolon for m in split_list(part.strip(" ,"))]
+    if re.search(r"\d,\d{3}(?!\d)", text) and re.search(r",\s", text) and not _LOOSE_COMMA.search(text):
+        text = re.sub(r"(?<=\d),(?=\d)", "", text)  # `1,350, 2,400`: the space tells which commas part members
     return [p.strip() for p in split_top(text, ",;") if p.strip()]
 
 
@@ -91,7 +94,7 @@ def parse(text: str) -> Form:
     if text.startswith(r"\begin{"):
         return Form("value", (text,))
     if r"\cup" in text and len(parts := _split_command(text, r"\cup")) > 1:
-        return Form("union", tuple(re.sub(r"\A\{(.*)\}\Z", r"\\{\1\\}", part) for part in parts))
+        return Form("union", tuple(parts))
     iso = _ISO_INTERVAL.fullmatch(text)
     if iso is not None and (iso[1] == "]" or iso[3] == "["):
         limits = tuple(e.strip() for e in split_top(iso[2], ",;"))

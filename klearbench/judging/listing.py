@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from itertools import product
 
 from klearbench.judging.forms import Form, parse
+from klearbench.judging.normalize import TEXT_CLOSE, TEXT_OPEN
 
 _MAX_SIGNS = 4
+_NAMED = re.compile(rf"\A{TEXT_OPEN}?\s?[A-Za-z]{{2,20}}\s?{TEXT_CLOSE}?\s?:\s?{TEXT_CLOSE}?\s?(?=\S)")
 _COMPONENT = r"(?:[A-Za-z]|\\[a-z]{2,8})(?:_?\{?\w{1,3}\}?)?|\\angle\s?[A-Z][A-Z0-9_{} ]{1,16}"
 NAME = re.compile(
     r"(?:[A-Za-z]|[A-Za-z]{3,12}|\\[A-Za-z]{2,12}|\(\\?[A-Za-z]+\s?(?:,\s?\\?[A-Za-z]+\s?)+\))(?:_\{?\\?\w{1,8}\s?\}?)?'*(?:\s?\([^()=]{0,40}\))?"
@@ -23,7 +25,7 @@ def members(text: str) -> list[str]:
     """The members of an answer that may be a list, a set, a union of sets or a plus-minus; names are left out."""
     form = parse(text)
     if form.kind in ("list", "set"):
-        found = [m for part in form.parts for m in ([part] if _is_set(part) else members(part))]
+        found = [m for part in form.parts for m in ([part] if _is_set(part) else members(_NAMED.sub("", part)))]
     elif form.kind == "union" and all(parse(p).kind == "set" for p in form.parts):
         found = list(dict.fromkeys(m for part in form.parts for m in members(part)))
     elif form.kind == "relation" and set(form.marks) <= {"=", r"\in"} and NAME.fullmatch(form.parts[0]):

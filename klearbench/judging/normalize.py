@@ -43,6 +43,8 @@ _SUBSCRIPT = str.maketrans("₀₁₂₃₄₅₆₇₈₉ₙ", "0123456789n")
 _SPACING = re.compile(
     r"(?<!\\)\\[,;:!> ]|\\(?:quad|qquad|thinspace|enspace|hfill|displaystyle|textstyle|limits|nolimits)(?![A-Za-z])|~"
 )
+_THIN = r"(?:\{,\}(?:\\!)?|,\\!|\\!,?|\\,(?:\\!)?|\{\\,\})\s?"
+_GROUPED = re.compile(rf"(?<![\d.,!])\d{{1,3}}(?:{_THIN}\d{{3}}(?!\d))+")
 _GROUPING = re.compile(r"(?<=\d)(?:\{?,\}?\s?\\!|\\!\s?\{?,\}?|\{?\\,\}?(?:\\!)?|\\!)\s?(?=\d{3}(?!\d))")
 _SIZING = re.compile(r"\\(?:left|right|[bB]igg?[lrm]?)(?![A-Za-z])\s*(\.(?=\s|$|\\|\|))?")
 _STYLE = re.compile(r"\\(?:bf|rm|it|sf|tt|bfseries|boldmath|large|Large|huge|normalsize|small)(?![A-Za-z])\s*")
@@ -56,6 +58,7 @@ _DISPLAY = re.compile(
 )
 _TEXT = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt|normal|up|sc)?|mathrm|mbox|hbox|operatorname\*?|mathop)\s*\{")
 _UNION = re.compile(r"(?<=[)\]}])\s?U\s?(?=[(\[{\\])")
+_UNION_SET = re.compile(r"\\cup\s*\{([^{}\\]{1,80})\}")
 _RING = re.compile(rf"(?<=\d)\s?\^\s?(?:\{{\s?{TEXT_OPEN}?o{TEXT_CLOSE}?\s?\}}|o(?![a-z]))")
 _INFINITY = re.compile(r"(?<![\\A-Za-z])(?:(positive|negative|plus|minus)\s)?infinity(?![A-Za-z])", re.IGNORECASE)
 _SYNONYM = re.compile(
@@ -146,6 +149,7 @@ def canonical(text: str) -> str:
             text = re.sub(r"\\\\|&", " ", _DISPLAY.sub(" ", text))
         text = _open_groups(text, _WRAPPER, "{", "}")
         text = _STYLE.sub("", text)
+        text = _GROUPED.sub(lambda m: re.sub(r"\D", "", m[0]), text)
         text = _GROUPING.sub(",", text)
         text = _SYNONYM.sub(lambda m: _SYNONYMS[m[1]], text)
         text = _SIZING.sub("", text)
@@ -155,6 +159,8 @@ def canonical(text: str) -> str:
         text = text.replace("\\$", "$").replace("\\%", "%").replace("\\(", " ").replace("\\)", " ").replace("\\&", "&")
     text = text.replace("+/-", r"\pm ")
     text = _UNION.sub(r"\\cup ", text)
+    if r"\cup" in text:
+        text = _UNION_SET.sub(r"\\cup \\{\1\\}", text)
     text = _RING.sub(r"^\\circ ", text)
     if "nfinity" in text:
         text = _INFINITY.sub(

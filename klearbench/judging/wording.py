@@ -53,7 +53,7 @@ _MONTHS = "january february march april may june july august september october n
 _DATE = re.compile(
     rf"(?:(\d{{1,2}})\s(?:of\s)?({_MONTHS.replace(' ', '|')})|({_MONTHS.replace(' ', '|')})\s(\d{{1,2}}))(,? \d{{4}})?"
 )
-_STATED = re.compile(r"(?:[A-Za-z][A-Za-z']*\s){1,10}(?:is|are|equals|equal to|=)\s:?\s?(?=[-$(\\\d])")
+_STATED = re.compile(r"(?:[A-Za-z][A-Za-z']*\s){1,10}(?:is|are|equals|equal to)\s:?\s?(?=[-$(\\\d]|[A-Za-z]\s?[(=])")
 """A sentence that ends in its value: "the ratio equals" and a formula."""
 _LITTLE_WORDS = re.compile(
     r"\b(?:it|he|she|they|the|answer|is|was|are|a|an|person|winner|on|this|that|means|we|get|so)\b"
@@ -112,7 +112,7 @@ def _same_words(gold: str, answer: str) -> bool:
 
 
 def _sentence_says(gold: str, answer: str) -> bool:
-    last = re.fullmatch(r"(.*)\b(?:is|are|was|be)\s(?:an?\s|the\s)?(.+)", answer)
+    last = re.fullmatch(r"(.*)\b(?:is|are|was|be)\s(?:an?\s|the\s|facing\s|heading\s)?(.+)", answer)
     if last is not None and _same_words(gold, last[2]) and not _NEGATED.search(last[1]):
         return True
     return _same_words(gold, re.sub(r"\s+", " ", _LITTLE_WORDS.sub(" ", answer)).strip(" ,"))

@@ -191,6 +191,7 @@ class _Parser(Reader):
             if transposed is not None:
                 return transposed
         exponent = self.exponent(subscripts=not bare)
+        self.braces_end = -1  # 2^{25}26! is a product
         if bare and self.kind == "_":
             return symbols.subscript_after_power(self, before.text, exponent)
         return Op("pow", (base, exponent))

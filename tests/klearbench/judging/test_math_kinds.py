@@ -40,7 +40,7 @@ def test_wrappers_change_nothing(row: Row, wrapper: str) -> None:
 
 
 @settings(max_examples=150)
-@given(row=st.one_of(*KINDS.values()), other=st.integers(1001, 1100))
+@given(row=st.one_of(*(s for kind, s in KINDS.items() if kind != "option")), other=st.integers(1001, 1100))
 def test_a_second_value_is_a_hedge(row: Row, other: int) -> None:
     gold, answer, _ = row
     for hedge in (rf"{answer} \text{{ or }} {other}", rf"{answer} \text{{ or maybe }} {other}"):
