@@ -20,9 +20,11 @@ os.environ["OMP_NUM_THREADS"] = "1"
 def main() -> None:
     """Print one line a figure."""
     import code_judging
+    import math_judging
 
-    for bench in (start_up, judge_integers, sampling, sft_step):
+    for bench in (start_up, sampling, sft_step):
         print(bench(), flush=True)
+    math_judging.main()
     code_judging.main([])
 
 
@@ -52,32 +54,6 @@ def child_cpu(command: list[str]) -> float:
         after = os.times()
         times.append(after.children_user + after.children_system - before.children_user - before.children_system)
     return min(times)
-
-
-def judge_integers(count: int = 4000) -> str:
-    """Whole completions with a boxed integer, right and wrong, beside math-verify's parse and verify."""
-    from math_verify import parse, verify
-
-    from klearbench.judging.judge import MathJudge
-    from klearbench.types import Answer, FinishReason, Sample
-
-    texts = [f"<think> {i} </think> \\boxed{{ {i % 1000} }}" for i in range(count)]
-    golds = [str((i + i % 2) % 1000) for i in range(count)]
-    items = [
-        (Sample("bench", str(i), 0, 0, text, 0, 0, FinishReason.stop), Answer(str(i), gold, "integer"))
-        for i, (text, gold) in enumerate(zip(texts, golds, strict=True))
-    ]
-
-    def ours() -> None:
-        with MathJudge() as judge:
-            judge.judge(items)
-
-    def peer() -> None:
-        for text, gold in list(zip(texts, golds, strict=True))[: count // 10]:
-            verify(parse(f"${gold}$", parsing_timeout=None), parse(text, parsing_timeout=None), timeout_seconds=None)
-
-    fast, slow = best(ours) / count, best(peer, 1) / (count // 10)
-    return f"judge, integers: ours {1 / fast:,.0f} a CPU s, math-verify {1 / slow:,.0f}, ratio {slow / fast:.1f}"
 
 
 def tiny() -> tuple[Any, Any]:

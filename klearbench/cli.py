@@ -26,7 +26,6 @@ class Finite(click.FloatRange):
 
 
 _CONFIDENCE = "1 - the share of false alarms."
-_JUDGES = click.Choice(["strict", "math-verify"])
 _MATH_JUDGES = click.Choice(["strict", "math-verify", "both"])
 _MODES = click.Choice(["strict", "compat", "both"])
 _SANDBOXES = click.Choice(["local", "docker"])
@@ -95,7 +94,9 @@ def doctor(data_dir: Path | None, fix: bool) -> None:
 @click.option("--chat-template", help="'plain' or a Jinja file (hf; default: the tokenizer's own).")
 @click.option("--batch-size", type=click.IntRange(1), help="Sequences an engine call.")
 @click.option("--dtype", help="auto, float32, bfloat16 or float16 (hf).")
-@click.option("--math-judge", default="strict", show_default=True, type=_JUDGES, help="Ours, or math-verify's word.")
+@click.option(
+    "--math-judge", default="strict", show_default=True, type=_MATH_JUDGES, help="Ours, or math-verify's word."
+)
 @click.option("--sandbox", default="local", show_default=True, type=_SANDBOXES, help="Where programs run.")
 @click.option(
     "--mode", default="strict", show_default=True, type=_EVAL_MODES, help="Rules for programs, ours or LCB's."
@@ -115,7 +116,8 @@ def eval_command(suite_names: tuple[str, ...], out: Path | None, data_dir: Path 
     """
     from klearbench.engines.base import Sampling
     from klearbench.engines.registry import build_engine
-    from klearbench.evaluate import EvalOptions, evaluate
+    from klearbench.evaluate import DIFFERENCES, EvalOptions, evaluate
+    from klearbench.judging.both import count_differences
     from klearbench.reports.text import score_lines
     from klearbench.suites.registry import load_suite
 
@@ -143,6 +145,9 @@ def eval_command(suite_names: tuple[str, ...], out: Path | None, data_dir: Path 
         engine.close()
     for line in score_lines(scores):
         click.echo(line)
+    differing = count_differences(folder / DIFFERENCES)
+    if differing is not None:
+        click.echo(f"the two math judges differ in {differing} samples: {folder / DIFFERENCES}")
     click.echo(f"report: {folder / 'report.html'}")
 
 

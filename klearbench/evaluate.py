@@ -46,10 +46,20 @@ class EvalOptions:
     first_failure: bool = False
     allow_partial: bool = False
 
-    @property
-    def judging(self) -> JudgeOptions:
-        return JudgeOptions(self.math_judge, self.sandbox, self.code_mode, self.first_failure, self.judge_workers)
+    def judging(self, out: Path) -> JudgeOptions:
+        """How a run in the folder `out` is judged."""
+        return JudgeOptions(
+            math=self.math_judge,
+            sandbox=self.sandbox,
+            code=self.code_mode,
+            first_failure=self.first_failure,
+            workers=self.judge_workers,
+            differences=out / DIFFERENCES,
+        )
 
+
+DIFFERENCES = "math_differences.jsonl"
+"""In a run folder: where the two math judges differ, with `math_judge` "both"."""
 
 Planned = tuple[Problem, int]
 """A problem and a sample index."""
@@ -78,7 +88,7 @@ def evaluate(
     """
     _refuse_namesakes(suites)
     suites = [replace(s, problems=s.problems[: options.limit]) for s in suites]
-    with open_judges((s.answers[p.id] for s in suites for p in s.problems), options.judging) as judge:
+    with open_judges((s.answers[p.id] for s in suites for p in s.problems), options.judging(out)) as judge:
         inputs = {f"suite:{s.name}": s.content_hash for s in suites}
         config = _config(suites, engine, options, judge)
         remarks = {**(about or {}), "problems": {s.name: [p.id for p in s.problems] for s in suites}}

@@ -89,8 +89,8 @@ def test_distillation(tmp_path, monkeypatch):
 
 @pytest.mark.train
 def test_rewards():
+    from klearbench.judging.rewards import judge_rollouts
     from klearrl.data import split_rl_rows
-    from klearrl.rewards import judge_rollouts
 
     table = [
         {"id": row.pop("id"), "prompt": [{"role": "user", "content": row.pop("problem")}], "kind": "code", "tests": row}

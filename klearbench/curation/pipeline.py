@@ -91,7 +91,8 @@ def _answer_and_judge(recipe: Recipe, pool: Pool, log: SampleLog, judged: Judged
     if not log.any_missing() and not to_judge(log, judged):
         return 0
     rules = recipe.verify
-    how = JudgeOptions(rules.mode, rules.sandbox, rules.code_mode, workers=rules.workers)
+    differences = run.path / "work" / "math_differences.jsonl"
+    how = JudgeOptions(rules.mode, rules.sandbox, rules.code_mode, workers=rules.workers, differences=differences)
     with open_judges((pool.answers[p.suite, p.id] for p in log.plan.problems), how) as judge:
         identity = judge.math if judge.code is None else {**judge.math, "code": judge.code}
         _pin(run.path / "work" / "judge.json", identity, "judge")

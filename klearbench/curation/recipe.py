@@ -80,8 +80,8 @@ class Verify(Section):
 
     judge: Literal["math"] = "math"
     """Of the problems with an answer; those with tests are judged by running the program."""
-    mode: Literal["strict", "math-verify"] = "strict"
-    """The math judge's mode."""
+    mode: Literal["strict", "math-verify", "both"] = "strict"
+    """The math judge's mode; "both" takes the strict verdicts and lists where math-verify's differ."""
     code_mode: Literal["strict", "compat"] = "strict"
     """How programs are judged: by our rules, or by LiveCodeBench's."""
     sandbox: Literal["local", "docker"] = "local"

@@ -59,7 +59,7 @@ def run_judge(
     mode: str = "strict",
     first_failure: bool = False,
     workers: int = 1,
-    time_limit_s: float = 2.0,
+    time_limit_s: float = 1.5,
     progress: Progress | None = None,
 ) -> JudgeSummary:
     """Judge a file; verdicts come out in its order, and the same command finishes what is missing.

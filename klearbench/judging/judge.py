@@ -53,20 +53,25 @@ class MathJudge:
         mode: "strict" (extraction and comparison by the policy in docs) or "math-verify" (that library alone, on the
             text after the thinking).
         workers: processes at most.
-        time_limit_s: CPU seconds for one comparison; a comparison that needs more is not shown equal.
+        time_limit_s: CPU seconds for one comparison; a comparison that needs more is not shown equal. The default keeps
+            every verdict within 2 s of wall time where the processor is free.
+        cache: remember what was decided, by rule, reference and answer.
 
     Raises:
         ConfigError: an unknown mode, fewer than one worker, or no time.
     """
 
-    def __init__(self, *, mode: str = "strict", workers: int = 1, time_limit_s: float = 2.0) -> None:
+    def __init__(
+        self, *, mode: str = "strict", workers: int = 1, time_limit_s: float = 1.5, cache: bool = True
+    ) -> None:
         if mode not in MODES:
             raise ConfigError(unknown_name("math judge", mode, MODES))
         if workers < 1 or time_limit_s <= 0:
             raise ConfigError(f"workers is {workers}, time_limit_s is {time_limit_s}: both must be positive")
         self._mode = mode
         self._limit_s = time_limit_s
-        self._pool = Pool(workers, time_limit_s=time_limit_s)
+        self._pool = Pool(workers, time_limit_s=time_limit_s, op=mode)
+        self._caching = cache
         self._cache: dict[_Key, _Judged] = {}
 
     def identity(self) -> Mapping[str, Any]:
@@ -124,43 +129,56 @@ class MathJudge:
             return _Judged(Comparison(None, unknown_name("rule", answer.rule, RULES)), found.text)
         if found.kind != "answer" or found.text is None:
             return _Judged(Comparison(False, found.detail), found.text)
-        if self._mode == "strict":
+        key = (answer.rule, answer.answer, found.text)
+        judged = self._cache.get(key)
+        if judged is None and self._mode == "strict":
             comparison = RULES[answer.rule](answer.answer, found.text)
             if comparison is not None:
-                return _Judged(comparison, found.text)
-        return self._cache.get((answer.rule, answer.answer, found.text))
+                judged = _Judged(comparison, found.text)
+                self._remember([key], [judged])
+        return judged
 
     def _ask(self, keys: Sequence[_Key]) -> list[_Judged]:
         """Decide by workers, and remember."""
         replies = self._pool.run_many([self._request(*key) for key in keys])
-        judged = [self._from_reply(key, reply) for key, reply in zip(keys, replies, strict=True)]
-        for key, result in zip(keys, judged, strict=True):
+        late = self._late_golds({key[1] for key, r in zip(keys, replies, strict=True) if r.error == "timeout"})
+        judged = [self._from_reply(key, reply, late) for key, reply in zip(keys, replies, strict=True)]
+        self._remember(keys, judged)
+        return judged
+
+    def _remember(self, keys: Sequence[_Key], judged: Sequence[_Judged]) -> None:
+        for key, result in zip(keys, judged, strict=True) if self._caching else ():
             if result.comparison.equal is not None and len(key[2]) <= _CACHED_CHARS:
                 if len(self._cache) >= _CACHE_ENTRIES:
                     self._cache.clear()
                 self._cache[key] = result
-        return judged
+
+    def _late_golds(self, golds: set[str]) -> set[str]:
+        """Those references that can't be read in time even alone."""
+        if not golds:
+            return set()
+        asked = sorted(golds)
+        replies = self._pool.run_many([{"op": "gold", "gold": gold, "answer": self._mode} for gold in asked])
+        return {gold for gold, reply in zip(asked, replies, strict=True) if reply.error}
 
     def _request(self, rule: str, gold: str, text: str) -> dict[str, Any]:
         op = self._mode if self._mode == "math-verify" else worker_op(rule)
         return {"op": op, "gold": gold, "answer": text}
 
-    def _from_reply(self, key: _Key, reply: Reply) -> _Judged:
+    def _from_reply(self, key: _Key, reply: Reply, late: set[str]) -> _Judged:
         shown = key[2] if self._mode == "strict" else None
         if reply.value is not None:
             equal, detail = reply.value["equal"], str(reply.value.get("detail", ""))
             shown = reply.value.get("extracted", shown)
             comparison = Comparison(equal, detail or ("" if equal else "not equal to the reference"))
             return _Judged(comparison, shown, reply.cpu_s, reply.wall_s, nothing=shown is None)
-        comparison = self._after_timeout(key) if reply.error == "timeout" else Comparison(None, reply.detail)
+        if reply.error != "timeout":
+            comparison = Comparison(None, reply.detail)
+        elif key[1] in late:
+            comparison = Comparison(None, f"the reference alone can't be read within {self._limit_s:g} s")
+        else:
+            comparison = Comparison(False, f"not shown equal within {self._limit_s:g} s")
         return _Judged(comparison, shown, reply.cpu_s, reply.wall_s)
-
-    def _after_timeout(self, key: _Key) -> Comparison:
-        """A comparison that ran out of time: the answer's fault, unless the reference alone takes that long."""
-        alone = self._pool.run({"op": "gold", "gold": key[1], "answer": self._mode})
-        if alone.error:
-            return Comparison(None, f"the reference alone can't be read within {self._limit_s:g} s")
-        return Comparison(False, f"not shown equal within {self._limit_s:g} s")
 
     def close(self) -> None:
         """End the workers."""

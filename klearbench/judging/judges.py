@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Self
 
+from klearbench.judging.both import BothMath
 from klearbench.judging.code import CodeJudge
 from klearbench.judging.judge import MathJudge
 from klearbench.types import CodeTests, Reference, Sample, Verdict
@@ -19,7 +20,7 @@ class Judges:
             so that nothing starts for math alone.
     """
 
-    def __init__(self, math: MathJudge, code: CodeJudge | Callable[[], CodeJudge]) -> None:
+    def __init__(self, math: MathJudge | BothMath, code: CodeJudge | Callable[[], CodeJudge]) -> None:
         self.math = math
         self._code = code
         self._started: CodeJudge | None = code if isinstance(code, CodeJudge) else None

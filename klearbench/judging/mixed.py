@@ -11,11 +11,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+from klearbench.judging.both import math_difference
 from klearbench.judging.code import CodeJudge
 from klearbench.judging.files import Item
 from klearbench.judging.judge import MathJudge, Row
 from klearbench.judging.submission import Row as CodeRow
-from klearbench.judging.submission import difference_row
 from klearbench.types import Answer, CodeTests, Verdict
 
 Difference = dict[str, Any]
@@ -104,9 +104,9 @@ class MixedJudge:
         for place, verdict in zip(waiting, first, strict=True):
             place.item, place.verdict = None, verdict
         for second in others:
-            for place, ours, theirs in zip(waiting, first, second, strict=True):
+            for place, (_, answer, _), ours, theirs in zip(waiting, rows, first, second, strict=True):
                 if ours.status is not theirs.status:
-                    place.difference = difference_row(ours, theirs, "math-verify", ("status", "extracted", "detail"))
+                    place.difference = math_difference(ours.suite, answer, ours, theirs)
         waiting.clear()
 
 

@@ -1,7 +1,8 @@
 """Warm worker processes that can be killed.
 
 math-verify and sympy can hang in C code where no alarm and no thread reaches them, so each comparison runs in a
-process of its own that is killed when its time is over. A hang costs one worker and one verdict.
+process of its own that is killed when its time is over. A hang costs its own time and one verdict: the worker holds
+all that is loaded, and forks its next server in milliseconds (see `worker`).
 
 Workers are started by exec (never by fork: the caller may hold torch threads), lazily, in a session of their own (a
 Ctrl-C at the terminal doesn't reach them). They end when their stdin closes. The time limit is CPU time, kept by a
@@ -11,42 +12,31 @@ kernel timer in the worker: it holds in C code and after the parent's death, and
 from __future__ import annotations
 
 import json
-import os
 import queue
 import select
-import signal
-import subprocess
-import sys
 import threading
 import time
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from klearbench.faults import fault
+from klearbench.judging.process import Worker, WorkerDied
 
-_START_LIMIT_S = 120.0
-_WALL_FACTOR = 15.0
-"""A worker that got no CPU (asleep, swapped out) is killed after this many times its CPU limit of wall time."""
-_PACKAGE_ROOT = str(Path(__file__).parents[2])
-
-
-class WorkerDied(Exception):
-    """The worker ended by itself: our fault, never the answer's."""
-
-
-class WorkerTimeout(Exception):
-    """The worker was killed because a check ran past its time."""
+_BATCH = 64
+_BATCH_CHARS = 8_000
+"""A batch fits a pipe, whatever JSON makes of its characters, unless one request alone does not."""
+_BATCH_S = 0.05
+_CLOSED = "the pool is closed"
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What came of one request.
 
-    `value` is the worker's answer, None when there is none; then `error` is "timeout" (the worker was killed) or
-    "died" (it ended by itself, twice), and `detail` says more. Times in seconds.
+    `value` is the worker's answer, None when there is none; then `error` is "timeout" (the server was killed) or
+    "died" (the worker ended by itself, twice), and `detail` says more. Times in seconds.
     """
 
     value: Mapping[str, Any] | None
@@ -56,152 +46,284 @@ class Reply:
     wall_s: float
 
 
-class Worker:
-    """One process that answers one request at a time over pipes, one JSON line each way."""
-
-    def __init__(self, memory_mb: int) -> None:
-        env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (_PACKAGE_ROOT, os.environ.get("PYTHONPATH"))))}
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "klearbench.judging.worker", str(memory_mb)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            start_new_session=True, env=env, bufsize=0,
-        )  # fmt: skip
-        self._buffer = b""
-        try:
-            self._read_line(_START_LIMIT_S)
-        except BaseException:
-            self.kill()
-            raise
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def ask(self, request: Mapping[str, Any], limit_s: float) -> dict[str, Any]:
-        """The worker's reply. Raises WorkerTimeout or WorkerDied; the worker is then gone."""
-        line = json.dumps({**request, "limit_s": limit_s}).encode() + b"\n"
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(line)
-            raw = self._read_line(max(10.0, _WALL_FACTOR * limit_s))
-        except BrokenPipeError:
-            self.kill()
-            raise WorkerDied(f"exit status {self._process.returncode}") from None
-        except BaseException:
-            self.kill()
-            raise
-        reply: dict[str, Any] = json.loads(raw)
-        return reply
-
-    def _read_line(self, limit_s: float) -> bytes:
-        assert self._process.stdout is not None
-        fd = self._process.stdout.fileno()
-        deadline = time.monotonic() + limit_s
-        poll = select.poll()  # select() can't watch descriptors beyond 1023
-        poll.register(fd, select.POLLIN | select.POLLHUP)
-        while b"\n" not in self._buffer:
-            left = deadline - time.monotonic()
-            if left <= 0 or not poll.poll(left * 1000):
-                raise WorkerTimeout(f"no reply within {limit_s:g} s of wall time")
-            chunk = os.read(fd, 65536)
-            if not chunk:
-                status = self._process.wait()
-                if status == -signal.SIGPROF:
-                    raise WorkerTimeout("out of CPU time")
-                raise WorkerDied(f"exit status {status}")
-            self._buffer += chunk
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        return line
-
-    def kill(self) -> None:
-        """End the process now and reap it."""
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
-
-
 class Pool:
-    """Up to `size` workers, started when first needed. Every method may be called from any thread."""
+    """Up to `size` workers, started when first needed. Every method may be called from any thread.
 
-    def __init__(self, size: int = 1, *, time_limit_s: float = 2.0, memory_mb: int = 2048) -> None:
+    Args:
+        size: workers at most.
+        time_limit_s: CPU seconds for one request.
+        memory_mb: address space of a server.
+        op: the operation that the workers load ahead.
+    """
+
+    def __init__(self, size: int = 1, *, time_limit_s: float = 2.0, memory_mb: int = 2048, op: str = "strict") -> None:
         if size < 1:
             raise ValueError(f"workers is {size} (at least 1)")
-        self._limit_s = time_limit_s
+        self.size = size
+        self.limit_s = time_limit_s
         self._memory_mb = memory_mb
-        self._size = size
+        self._op = op
         self._idle: queue.LifoQueue[Worker | None] = queue.LifoQueue()
         for _ in range(size):
             self._idle.put(None)
-        self._closed = False
-        self._cannot_start = ""
+        self._lent: set[Worker] = set()
+        self._wanted: deque[queue.SimpleQueue[Worker | None]] = deque()
         self._lock = threading.Lock()
+        self.closed = False
+        self.cannot_start = ""
 
     def run(self, request: Mapping[str, Any]) -> Reply:
         """One check on an idle worker; waits for one when all are busy."""
-        worker = self._idle.get()
-        start = time.perf_counter()
-        try:
-            worker, reply = self._attempt(worker, request, start)
-            return reply
-        except BaseException:
-            worker = None
-            raise
-        finally:
-            self._give_back(worker)
+        return self.run_many([request])[0]
 
-    def _attempt(self, worker: Worker | None, request: Mapping[str, Any], start: float) -> tuple[Worker | None, Reply]:
-        detail = ""
-        for _ in range(2):
-            try:
-                fault("judge.worker")
-                worker = worker or self._start()
-                value = worker.ask(request, self._limit_s)
-                return worker, Reply(value, "", "", float(value.get("cpu_s", 0.0)), time.perf_counter() - start)
-            except WorkerTimeout as error:
-                wall = time.perf_counter() - start
-                return None, Reply(None, "timeout", str(error), min(wall, self._limit_s), wall)
-            except WorkerDied as error:
-                worker, detail = None, str(error)
-        return None, Reply(None, "died", f"a judging worker died twice ({detail})", 0.0, time.perf_counter() - start)
+    def run_many(self, requests: Sequence[Mapping[str, Any]]) -> list[Reply]:
+        """Replies in the order of the requests, on all workers that no other caller has."""
+        return _Run(self, requests).replies() if requests else []
+
+    def take(self, wait: bool) -> Worker:
+        """A worker, started now if need be; callers are served in turn.
+
+        Raises:
+            queue.Empty: all are busy, and `wait` is False.
+            WorkerDied: none can be started, or the pool is closed.
+        """
+        with self._lock:
+            worker, turn = None, None
+            if not self._idle.empty():
+                worker = self._idle.get_nowait()
+            elif wait:
+                turn = queue.SimpleQueue[Worker | None]()
+                self._wanted.append(turn)
+            else:
+                raise queue.Empty
+        if turn is not None:
+            worker = turn.get()
+        try:
+            if worker is not None and worker.ended():
+                worker.kill()
+                worker = None
+            worker = worker or self._start()
+            with self._lock:
+                self._lent.add(worker)
+            if self.closed:
+                raise WorkerDied(_CLOSED)
+        except BaseException:
+            self.give_back(worker)
+            raise
+        return worker
 
     def _start(self) -> Worker:
         """A new worker; when one can't start, no further one is tried."""
-        if self._cannot_start:
-            raise WorkerDied(self._cannot_start)
+        if self.closed or self.cannot_start:
+            raise WorkerDied(_CLOSED if self.closed else self.cannot_start)
         try:
-            return Worker(self._memory_mb)
+            return Worker(self._memory_mb, self._op)
         except WorkerDied as error:
-            self._cannot_start = f"can't start: {error}"
-            raise WorkerDied(self._cannot_start) from None
+            self.cannot_start = f"can't start: {error}"
+            raise WorkerDied(self.cannot_start) from None
 
-    def _give_back(self, worker: Worker | None) -> None:
+    def give_back(self, worker: Worker | None) -> None:
+        """Return a worker that was taken, or None in place of one that is gone."""
         with self._lock:
-            if self._closed and worker is not None:
-                worker.kill()
-                worker = None
-            self._idle.put(worker)
+            if worker is not None:
+                self._lent.discard(worker)
+                if self.closed:
+                    worker.kill()
+                    worker = None
+            if self._wanted:
+                self._wanted.popleft().put(worker)
+            else:
+                self._idle.put(worker)
 
-    def run_many(self, requests: Sequence[Mapping[str, Any]]) -> list[Reply]:
-        """Replies in the order of the requests, `size` at a time."""
-        if self._size == 1 or len(requests) < 2:
-            return [self.run(request) for request in requests]
-        with ThreadPoolExecutor(min(self._size, len(requests))) as threads:
-            return list(threads.map(self.run, requests))
+    def lose(self, worker: Worker) -> None:
+        """End a worker that was taken, and leave its place to another."""
+        with self._lock:
+            self._lent.discard(worker)
+        worker.kill()
+        self.give_back(None)
+
+    @property
+    def contested(self) -> bool:
+        """Whether another caller waits for a worker."""
+        return bool(self._wanted)
 
     def close(self) -> None:
-        """End all workers. A check in flight ends with its worker."""
+        """End all workers, also those at work: what they were asked is answered "died"."""
         with self._lock:
-            self._closed = True
-            kept = [self._idle.get_nowait() for _ in range(self._idle.qsize())]
-            for worker in kept:
+            self.closed = True
+            for worker in [self._idle.get_nowait() for _ in range(self._idle.qsize())]:
                 if worker is not None:
                     worker.kill()
                 self._idle.put(None)
+            for worker in self._lent:
+                worker.end()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@dataclass(slots=True)
+class _Lot:
+    """A worker at work: the rows it was sent that have no reply yet, and when the first of them began."""
+
+    worker: Worker
+    rows: deque[int] = field(default_factory=deque)
+    since: float = 0.0
+
+
+class _Run:
+    """The requests of one call on their way through the workers, by one thread that waits for all of them.
+
+    Batches shrink towards the end, and where rows are slow, so that the workers end together. After a hang the rest of
+    the batch goes back to the front: it waits for no further hang.
+    """
+
+    def __init__(self, pool: Pool, requests: Sequence[Mapping[str, Any]]) -> None:
+        self._pool, self._requests = pool, requests
+        self._todo = deque(range(len(requests)))
+        self._found: list[Reply | None] = [None] * len(requests)
+        self._left = len(requests)
+        self._deaths: Counter[int] = Counter()
+        self._lots: dict[int, _Lot] = {}
+        self._poll = select.poll()  # select() can't watch descriptors beyond 1023
+        self._row_s = 0.0
+
+    def replies(self) -> list[Reply]:
+        try:
+            while self._left:
+                self._hire()
+                for lot in list(self._lots.values()):
+                    if self._todo and not lot.rows and lot.worker.pid:
+                        self._feed(lot)
+                self._wait()
+            for lot in list(self._lots.values()):
+                self._release(lot)
+        except BaseException:
+            for lot in self._lots.values():
+                self._pool.lose(lot.worker)
+            raise
+        return [reply for reply in self._found if reply is not None]
+
+    def _hire(self) -> None:
+        """Take what workers there are for what is to do; wait for one only when there is none."""
+        while self._todo and len(self._lots) < min(self._pool.size, self._left):
+            try:
+                worker = self._pool.take(wait=not self._lots)
+            except queue.Empty:
+                return
+            except WorkerDied as error:
+                if not self._lots:
+                    self._give_up(str(error))
+                return
+            self._lots[worker.fileno()] = _Lot(worker)
+            self._poll.register(worker.fileno(), select.POLLIN | select.POLLHUP)
+
+    def _feed(self, lot: _Lot) -> None:
+        """Send the next batch to a worker that has none."""
+        fault("judge.worker")
+        size = min(_BATCH, len(self._todo) // (2 * self._pool.size), int(_BATCH_S / max(self._row_s, 1e-6)))
+        lines: list[str] = []
+        chars = 0
+        while self._todo and (not lines or (len(lines) < size and chars < _BATCH_CHARS)):
+            row = self._todo.popleft()
+            request = self._requests[row]
+            lines.append(json.dumps(request))
+            lot.rows.append(row)
+            chars += sum(map(len, request.values()))
+        lot.since = time.perf_counter()
+        try:
+            lot.worker.send(lines, self._pool.limit_s)
+        except WorkerDied as error:
+            self._died(lot, str(error))
+
+    def _wait(self) -> None:
+        """Wait until a worker has said something, and hear it."""
+        waited_for = [lot for lot in self._lots.values() if lot.rows or not lot.worker.pid]
+        if not waited_for:
+            return
+        left = min(lot.worker.deadline for lot in waited_for) - time.monotonic()
+        for fd, _ in self._poll.poll(max(0.0, left) * 1000):
+            self._hear(self._lots[fd])
+        now = time.monotonic()
+        for lot in waited_for:
+            if lot.worker.deadline <= now and lot.worker.fileno() in self._lots:
+                self._late(lot)
+
+    def _hear(self, lot: _Lot) -> None:
+        try:
+            lines = lot.worker.lines()
+        except WorkerDied as error:
+            self._died(lot, str(error))
+            return
+        for line in lines:
+            if "pid" not in line:
+                wall = self._since(lot)
+                self._row_s += 0.1 * (wall - self._row_s)
+                self._settle(lot, Reply(line, "", "", float(line.get("cpu_s", 0.0)), wall))
+            elif line["timeout"]:
+                self._settle(lot, Reply(None, "timeout", "out of CPU time", self._pool.limit_s, self._since(lot)))
+                self._put_back(lot)
+        if not lot.rows and self._pool.contested:
+            self._release(lot)
+
+    def _since(self, lot: _Lot) -> float:
+        """Seconds of wall time that the row under way took."""
+        now = time.perf_counter()
+        taken, lot.since = now - lot.since, now
+        return taken
+
+    def _settle(self, lot: _Lot, reply: Reply) -> None:
+        self._found[lot.rows.popleft()] = reply
+        self._left -= 1
+
+    def _put_back(self, lot: _Lot) -> None:
+        self._todo.extendleft(reversed(lot.rows))
+        lot.rows.clear()
+
+    def _late(self, lot: _Lot) -> None:
+        """A worker said nothing for too long: the row under way is lost."""
+        if lot.rows:
+            wall = self._since(lot)
+            self._settle(lot, Reply(None, "timeout", f"no reply within {wall:.0f} s of wall time", 0.0, wall))
+            self._put_back(lot)
+            self._drop(lot)
+        else:
+            self._died(lot, "it was not ready in time")
+
+    def _died(self, lot: _Lot, detail: str) -> None:
+        """A worker ended by itself: the row under way gets one more chance."""
+        if not lot.worker.pid and not self._pool.closed:
+            self._pool.cannot_start = f"can't start: {detail}"
+        if lot.rows:
+            self._deaths[lot.rows[0]] += 1
+            if self._deaths[lot.rows[0]] > 1:
+                self._settle(lot, _died(detail, self._since(lot)))
+        self._put_back(lot)
+        self._drop(lot)
+
+    def _give_up(self, detail: str) -> None:
+        """No worker is left, and none can be started."""
+        for row in self._todo:
+            self._found[row] = _died(detail, 0.0)
+        self._todo.clear()
+        self._left = 0
+
+    def _forget(self, lot: _Lot) -> None:
+        fd = lot.worker.fileno()
+        self._poll.unregister(fd)
+        del self._lots[fd]
+
+    def _drop(self, lot: _Lot) -> None:
+        self._forget(lot)
+        self._pool.lose(lot.worker)
+
+    def _release(self, lot: _Lot) -> None:
+        self._forget(lot)
+        self._pool.give_back(lot.worker)
+
+
+def _died(detail: str, wall_s: float) -> Reply:
+    return Reply(None, "died", f"a judging worker died twice ({detail})", 0.0, wall_s)

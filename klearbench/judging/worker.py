@@ -1,11 +1,15 @@
-"""The program of a judging worker: `python -m klearbench.judging.worker MEMORY_MB`.
+"""The program of a judging worker: `python -m klearbench.judging.worker MEMORY_MB OP`.
 
-Reads one JSON request a line from stdin, writes one JSON reply a line. Requests: {"op", "gold", "answer", "limit_s"}.
-It compares texts; it never evaluates them as code.
+It loads what the operation OP needs, then forks a server, which reads batches of requests from stdin, one JSON line
+each: `{"limit_s", "requests": [{"op", "gold", "answer"}, ...]}`, and writes one JSON line a request. When a request
+runs out of its CPU time the kernel ends the server; the next one is forked in milliseconds, since nothing has to be
+loaded again, and the line `{"pid", "timeout": true}` says so: the rest of that batch is lost. When a server ends in
+any other way, so does the worker. It compares texts; it never evaluates them as code.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
@@ -13,7 +17,11 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from contextlib import suppress
+from functools import cache
+from typing import Any, NoReturn
+
+from klearbench.faults import fault
 
 
 def _strict(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,6 +81,7 @@ def _answer(request: Mapping[str, Any]) -> dict[str, Any]:
     start = time.process_time()
     work = OPS[request["op"]]
     try:
+        fault("judge.compare", request["answer"])
         reply = work(request)
     except (RecursionError, MemoryError, OverflowError) as error:
         reply = {"equal": False, "detail": f"too large to evaluate ({type(error).__name__})"}
@@ -90,31 +99,80 @@ def _unreadable(request: Mapping[str, Any], error: Exception) -> dict[str, Any]:
     return {"equal": False, "detail": f"the answer can't be read ({type(error).__name__})"}
 
 
-def main() -> None:
-    """Serve requests until stdin closes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    out = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # a library that prints must not corrupt the replies
-    import math_verify  # noqa: F401  (the start pays for the imports, not the first check)
+@cache
+def warm_up(op: str) -> None:
+    """Load what an operation needs: neither the first check nor a server that follows a hang pays for it."""
+    for gold, answer in _WARM_UP:  # parsers build their tables at first use
+        OPS[op]({"gold": gold, "answer": answer if op != "math-verify" else f"${answer}$"})
 
-    from klearbench.judging.equality import equal
 
-    for gold, answer in _WARM_UP:  # the parser's tables are built at first use
-        equal(gold, answer)
-
-    memory = int(sys.argv[1]) * 1024 * 1024
+def _serve(out: int, memory_mb: int) -> None:
+    """Answer batches until stdin closes."""
+    memory = memory_mb * 1024 * 1024
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    out.write('{"ready": true}\n')
-    for line in sys.stdin:
-        request = json.loads(line)
-        # The kernel ends the process when this much CPU time is used, also inside C code, also when the parent died.
-        # CPU time and not wall time: a loaded machine must not change a verdict.
-        signal.setitimer(signal.ITIMER_PROF, float(request["limit_s"]))
-        reply = _answer(request)
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        out.write(json.dumps(reply) + "\n")
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    for line in os.fdopen(0, "rb", closefd=False):
+        batch = json.loads(line)
+        for request in batch["requests"]:
+            if request.get("op") == "math-verify":
+                warm_up("math-verify")  # in a pool that was not told: its import must not count as the answer's time
+            # The kernel ends the process when this much CPU time is used, also inside C code, also when the parent
+            # died. CPU time and not wall time: a loaded machine must not change a verdict.
+            signal.setitimer(signal.ITIMER_PROF, float(batch["limit_s"]))
+            reply = _answer(request)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            os.write(out, json.dumps(reply).encode() + b"\n")  # short: a reply fits a pipe's atomic write
+
+
+class _Servers:
+    """One server after another; SIGTERM ends the one there is, and this process."""
+
+    def __init__(self, out: int, memory_mb: int) -> None:
+        self._out, self._memory_mb, self._pid = out, memory_mb, 0
+        signal.signal(signal.SIGTERM, self._end)
+
+    def run(self) -> NoReturn:
+        timeout = False
+        while True:
+            self._fork()
+            os.write(self._out, json.dumps({"pid": self._pid, "timeout": timeout}).encode() + b"\n")
+            status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+            self._pid, timeout = 0, status == -signal.SIGPROF
+            if not timeout:
+                os._exit(status if status >= 0 else 128 - status)
+
+    def _fork(self) -> None:
+        """Fork a server. This process has one thread and the signal waits, so nothing can be left half done."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+        self._pid = os.fork()
+        if self._pid == 0:
+            try:
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+                _serve(self._out, self._memory_mb)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+
+    def _end(self, *_: object) -> NoReturn:
+        with suppress(ProcessLookupError, ChildProcessError):
+            if self._pid:
+                os.kill(self._pid, signal.SIGKILL)
+                os.waitpid(self._pid, 0)
+        os._exit(0)
+
+
+def main() -> None:
+    """Load, then serve until stdin closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    out = os.dup(1)
+    os.dup2(2, 1)  # a library that prints must not corrupt the replies
+    warm_up(sys.argv[2])
+    gc.collect()
+    gc.freeze()  # what is loaded stays shared with the servers
+    _Servers(out, int(sys.argv[1])).run()
 
 
 if __name__ == "__main__":

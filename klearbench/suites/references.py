@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, cast
 
+from klearbench.judging.both import BothMath
 from klearbench.judging.judge import MathJudge, check_golds
 from klearbench.sandbox.base import Sandbox
 from klearbench.suites.coderows import refuse_bad_tests
@@ -26,7 +28,8 @@ class JudgeOptions:
     """How is judged.
 
     Attributes:
-        math: "strict" or "math-verify".
+        math: "strict", "math-verify", or "both": the strict verdicts, and each one that differs in `differences`.
+        differences: the JSONL file for these.
         sandbox: where programs run: "local", "docker", or a sandbox, which the caller closes.
         code: "strict", or "compat": LiveCodeBench's own rules.
         first_failure: stop a program's tests at the first that fails; its score is then no share of tests passed.
@@ -38,6 +41,7 @@ class JudgeOptions:
     code: str = "strict"
     first_failure: bool = False
     workers: int = 1
+    differences: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +66,10 @@ def open_judges(references: Iterable[Reference], options: JudgeOptions) -> Itera
     """
     found = list(references)
     with ExitStack() as stack:
-        math = stack.enter_context(MathJudge(mode=options.math, workers=options.workers))
-        check_golds((reference for reference in found if isinstance(reference, Answer)), math)
+        strict = MathJudge(mode="strict" if options.math == "both" else options.math, workers=options.workers)
+        math = _math_judge(strict, options)
+        stack.callback(math.close)
+        check_golds((reference for reference in found if isinstance(reference, Answer)), strict)
         programs = [reference for reference in found if isinstance(reference, CodeTests)]
         for reference in programs:
             refuse_bad_tests(reference)
@@ -83,3 +89,11 @@ def open_judges(references: Iterable[Reference], options: JudgeOptions) -> Itera
         )
         code.start()
         yield OpenJudges(Judges(math, code), math.identity(), code.identity())
+
+
+def _math_judge(strict: MathJudge, options: JudgeOptions) -> MathJudge | BothMath:
+    """The judge that `options.math` asks for; `strict` is the one whose verdicts count."""
+    if options.math != "both":
+        return strict
+    assert options.differences is not None, "both judges need a file for their differences"
+    return BothMath(strict, MathJudge(mode="math-verify", workers=options.workers), options.differences)

@@ -9,13 +9,13 @@ from typing import Any
 
 from klearbench.engines.base import Request, Sampling, as_sample, sample_seed
 from klearbench.engines.hf import HfEngine
+from klearbench.judging.rewards import judge_rollouts
 from klearbench.suites.references import Judge
 from klearbench.types import FinishReason, Reference, Sample
 from klearrl import distributed
 from klearrl.advantages import no_signal
 from klearrl.config import RlStage
 from klearrl.data import Order, RlPrompt
-from klearrl.rewards import judge_rollouts
 from klearrl.rollouts.base import Rollout, RolloutBatch
 from klearrl.rollouts.hf import sample
 

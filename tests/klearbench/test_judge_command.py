@@ -167,7 +167,7 @@ def test_judge_errors_end_incomplete_and_are_tried_again(
 
         return [_Judged(Comparison(None, "a judging worker died twice"), key[2]) for key in keys]
 
-    write(files[0], [*COMPLETIONS, {"problem_id": "b", "sample_index": 1, "completion": "\\boxed{\\cos 60^\\circ}"}])
+    write(files[0], [*COMPLETIONS, {"problem_id": "b", "sample_index": 1, "completion": "\\boxed{\\int_0^1 x dx}"}])
     monkeypatch.setattr(MathJudge, "_ask", broken)
     with pytest.raises(IncompleteError, match="1 of 5 rows are judge errors"):
         run_judge(*files)

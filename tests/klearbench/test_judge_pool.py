@@ -63,7 +63,8 @@ def test_a_worker_that_died_is_replaced_once() -> None:
 def test_two_deaths_are_a_judge_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with MathJudge() as judge:
         monkeypatch.setattr(judge, "_request", lambda *key: {"no": "operation"})
-        row = (Sample("s", "p", 0, 0, "\\boxed{\\sqrt{8}}", 1, 1, FinishReason.stop), Answer("p", "2\\sqrt{2}"))
+        text = "\\boxed{\\int_0^1 2x dx}"  # needs a worker
+        row = (Sample("s", "p", 0, 0, text, 1, 1, FinishReason.stop), Answer("p", "1"))
         [verdict] = judge.judge([row])
         assert (verdict.status, verdict.score) == (Status.judge_error, None)
         assert "died" in verdict.detail

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from klearbench.judging.rewards import REWARDS, judge_rollouts
 from klearbench.types import CodeTests, ExpectedOutputs, FinishReason, Sample, Status, Verdict
 from klearbench.types import TestInputs as Given
 from klearrl.config import RlStage
-from klearrl.rewards import REWARDS, judge_rollouts
 
 TESTS = CodeTests(Given("p", "stdio", ("1", "2", "3", "4")), ExpectedOutputs("p", ("1", "2", "3", "4")))
 
