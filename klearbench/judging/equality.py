@@ -21,9 +21,10 @@ _MAX_DEPTH = 6
 _MAX_MEMBERS = 200
 _DEFINITION = re.compile(r"([A-Za-z])\s?\(\s?([A-Za-z])\s?\)")
 _FOR_ALL = re.compile(
-    rf"[\s,;]*{TEXT_OPEN}?\s?\b(?:for|where)\s(?:all|every|any|each)\b[^=]{{0,60}}\Z"
-    r"|\s\(\s?[a-z]\s?\\in[^()=]{0,40}\)\Z|[\s,;]*\\forall(?![A-Za-z]).{0,60}\Z"
+    rf"[\s,;]{{0,8}}{TEXT_OPEN}?\s?\b(?:for|where)\s(?:all|every|any|each)\b[^=]{{0,60}}\Z"
+    r"|\s\(\s?[a-z]\s?\\in[^()=]{0,40}\)\Z|[\s,;]{0,8}\\forall(?![A-Za-z]).{0,60}\Z"
 )
+_EQUATION_SIDE = re.compile(r"\d[^-+]*[-+]|[-+][^-+]*\d")
 _MATRIX = re.compile(r"\\begin\{[bp]?matrix\}(.*)\\end\{[bp]?matrix\}", re.DOTALL)
 _GROUPED = re.compile(r"-?\d{1,3}(?:,\d{3})+")
 _BUILDER = re.compile(r"\\\{\s*[A-Za-z]\s*(?:\\in\s?\\mathbb\s?\{?R\}?)?\s*[|:](.*)\\\}", re.DOTALL)
@@ -174,6 +175,14 @@ def _last_member(form: Form) -> str | None:
         return None
     if re.fullmatch(r"-?\d+\s?\*?\s?[A-Za-z]", head):
         return None
+    if (
+        len(form.parts) == 2
+        and rest[0] == "0"
+        and _letters(head)
+        and _EQUATION_SIDE.search(head)
+        and not NAME.fullmatch(head)
+    ):
+        return None  # an equation like 2x - y + 1 = 0, not a value
     if len(form.parts) == 2 and re.fullmatch(r"[A-Za-z]", rest[0]) and not _letters(head):
         return head
     if len(form.parts) > 1 and re.search(r"\d\s?\\ldots$", rest[-1]):

@@ -51,7 +51,8 @@ class Extraction:
 
 _NEXT_QUESTION = re.compile(r"\n[ \t]{0,3}(?:Q|Question|Problem)[ \t]{0,2}(?:\d{1,3})?[:.]")
 _SIMPLE = re.compile(r"\\boxed\{(-?\d{1,18})\}[$.\s]{0,8}\Z")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_CONTROLS = tuple(map(chr, (*range(9), 11, 12, *range(14, 32), 127)))
+_SPECIAL = ("<", "[", "`", "~", "box", "analysis", " or ")
 _TURN_MARKS = ("<|", "|>", "</s>", "<eos>", "_of_turn>", "[INST]", "\nHuman", "\n Human", "\nUser", "\n User", "###")
 _ENTITY = re.compile(r"&(nbsp|lt|gt|le|ge|minus|times);")
 _ENTITIES = {"nbsp": " ", "lt": "<", "gt": ">", "le": "≤", "ge": "≥", "minus": "-", "times": "×"}
@@ -81,15 +82,26 @@ def _quick(completion: str) -> str | None:
     Whatever it answers, the rest of `extract` answers too.
     """
     match = _SIMPLE.search(completion, max(0, len(completion) - 40))
-    if match is None or not completion.isascii() or any(mark in completion for mark in _TURN_MARKS):
+    if match is None or not completion.isascii() or _has(completion, _TURN_MARKS) or _has(completion, _CONTROLS):
         return None
     start = completion.rfind("</think>") + 1
     tail = completion[start + 7 if start else 0 : match.start()]
-    if any(mark in tail for mark in ("<", "[", "`", "~", "box", "analysis", " or ")) or _CONTROL.search(completion):
-        return None
-    if tail.endswith("\\") or is_example(tail, len(tail)) or denied(tail, len(tail)) or _NEXT_QUESTION.search(tail):
+    if (
+        _has(tail, _SPECIAL)
+        or tail.endswith("\\")
+        or is_example(tail, len(tail))
+        or denied(tail, len(tail))
+        or _NEXT_QUESTION.search(tail)
+    ):
         return None
     return match[1]
+
+
+def _has(text: str, marks: tuple[str, ...]) -> bool:
+    for mark in marks:  # noqa: SIM110  (each search is quicker than a step of a generator)
+        if mark in text:
+            return True
+    return False
 
 
 def _before_next_question(tail: str) -> str:

@@ -51,6 +51,7 @@ _STYLE = re.compile(r"\\(?:bf|rm|it|sf|tt|bfseries|boldmath|large|Large|huge|nor
 _WRAPPER = re.compile(r"\\(?:mathbf|boldsymbol|bm|mathit|mathsf|mathcal|ensuremath|underline|boxed|fbox|emph)\s*\{")
 _PIECES = re.compile(r"(?:\$(?:[^$\\]|\\[^$])+\$(?:[\s,;.]|\band\b|\bor\b|[和或])*){2,}", re.IGNORECASE)
 """Formulas in dollar signs of their own, joined to a list."""
+_MAX_BOXES = 10
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{")
 _COLOUR = re.compile(r"\\(?:textcolor|colorbox|color)\s*(?:\[[A-Za-z]{1,9}\])?\s*\{[^{}\\]{1,30}\}\s*")
 _DISPLAY = re.compile(
@@ -107,8 +108,8 @@ def unwrap_delimiters(text: str) -> str:
 
 
 def _open_groups(text: str, pattern: re.Pattern[str], left: str, right: str) -> str:
-    """Replace `\\cmd{inner}` by left + inner + right, inner groups too. At most 200 groups: more is no answer."""
-    for _ in range(200):
+    """Replace `\\cmd{inner}` by left + inner + right, inner groups too. At most 60 groups: more is no answer."""
+    for _ in range(60):
         match = pattern.search(text)
         if match is None:
             return text
@@ -121,7 +122,10 @@ def _open_groups(text: str, pattern: re.Pattern[str], left: str, right: str) -> 
 
 def _unboxed(text: str) -> str:
     """The content of a box that holds the whole text."""
-    while (match := _BOX.match(text)) is not None and matching_brace(text, match.end() - 1) == len(text) - 1:
+    for _ in range(_MAX_BOXES):
+        match = _BOX.match(text)
+        if match is None or matching_brace(text, match.end() - 1) != len(text) - 1:
+            break
         text = unwrap_delimiters(text[match.end() : -1])
     return text
 
