@@ -13,7 +13,8 @@ import os
 import time
 from collections.abc import Sequence
 
-from klearbench.judging.pool import Pool, Reply
+from klearbench.judging.dispatch import Reply
+from klearbench.judging.pool import Pool
 
 MARK = "hangs"
 

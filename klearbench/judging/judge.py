@@ -13,13 +13,14 @@ from typing import Any, Self
 
 from klearbench.errors import ConfigError, DataError, unknown_name
 from klearbench.faults import fault
+from klearbench.judging.dispatch import Reply
 from klearbench.judging.extract import Extraction, after_thinking, extract
 from klearbench.judging.math import RULES, Comparison, worker_op
 from klearbench.judging.normalize import is_placeholder
-from klearbench.judging.pool import Pool, Reply
+from klearbench.judging.pool import Pool
 from klearbench.types import Answer, FinishReason, Sample, Status, Verdict
 
-VERSION = 2
+VERSION = 3
 """Raised whenever a verdict may change; part of the identity that a run records."""
 
 MODES = ("strict", "math-verify")

@@ -1,4 +1,4 @@
-"""Strategies of (reference, answer, whether it is right), one a kind of structured answer, like those of kinds_values."""
+"""Strategies of (reference, answer, whether it is right), one a kind of structured answer, as in kinds_values."""
 
 from __future__ import annotations
 

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.judge_hangs import MARK, faults, measure
+from klearbench.judging.dispatch import Reply
 from klearbench.judging.judge import MathJudge
 from klearbench.judging.math import RULES
-from klearbench.judging.pool import Pool, Reply
+from klearbench.judging.pool import Pool
 from klearbench.types import Answer, FinishReason, Sample, Status
 
 PLAIN = {"op": "strict", "gold": "2\\sqrt{2}", "answer": "\\sqrt{8}"}
