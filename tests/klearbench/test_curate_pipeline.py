@@ -198,3 +198,14 @@ def test_the_kept_card_is_the_one_that_the_demo_recipe_makes(tmp_path):
     root = Path(__file__).parents[2]
     run(root / "recipes" / "puzzles" / "curate.yaml", tmp_path / "out")
     assert (tmp_path / "out" / "README.md").read_text() == (root / "datasets_cards" / "klear-puzzles.md").read_text()
+
+
+def test_both_math_judges_in_curation_take_the_strict_verdict_and_list_what_differs(tmp_path, monkeypatch):
+    rows = [{"id": "b", "problem": "Write eleven in base two.", "answer": "1011_2"}]
+    teach(monkeypatch, lambda prompt, index: "\\boxed{1011_2}" if index else "\\boxed{1011_3}")
+    run(write(tmp_path, FILE.replace("wrong: keep", "wrong: keep, mode: both"), rows), tmp_path / "out")
+    verdicts = [json.loads(line) for line in (tmp_path / "out/work/verdicts.jsonl").open()]
+    assert [v["status"] for v in sorted(verdicts, key=lambda v: v["sample_index"])] == ["wrong_answer", "correct"]
+    (row,) = [json.loads(line) for line in (tmp_path / "out/work/math_differences.jsonl").open()]
+    assert (row["problem_id"], row["sample_index"], row["gold"]) == ("b", 0, "1011_2")
+    assert (row["strict"]["status"], row["math-verify"]["status"]) == ("wrong_answer", "correct")
