@@ -1,11 +1,13 @@
 """Whether a final answer is right for a reference answer, by the policy of docs/judging (strict rules).
 
-The reference decides the kind. Runs inside a worker: it may be slow or hang, and is then killed.
+The reference decides the kind. Of short texts the cost is bounded; others belong into a worker that can be killed.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from itertools import pairwise
 
 from klearbench.judging.families import Family, families_equal, family, unnamed_family
 from klearbench.judging.forms import Form, parse
@@ -175,13 +177,7 @@ def _last_member(form: Form) -> str | None:
         return None
     if re.fullmatch(r"-?\d+\s?\*?\s?[A-Za-z]", head):
         return None
-    if (
-        len(form.parts) == 2
-        and rest[0] == "0"
-        and _letters(head)
-        and _EQUATION_SIDE.search(head)
-        and not NAME.fullmatch(head)
-    ):
+    if rest == ["0"] and _letters(head) and _EQUATION_SIDE.search(head) and not NAME.fullmatch(head):
         return None  # an equation like 2x - y + 1 = 0, not a value
     if len(form.parts) == 2 and re.fullmatch(r"[A-Za-z]", rest[0]) and not _letters(head):
         return head
@@ -232,7 +228,7 @@ def _named_equal(gold: dict[str, str], answer: str, depth: int) -> bool:
         values = _components(form, answer) if form.kind != "set" else []
         if len(values) != len(gold) or any("=" in value for value in values):
             return False
-        have = dict(zip(sorted(gold, key=_bare_name), values, strict=True))
+        have = dict(zip(_in_order(gold), values, strict=True))
     return have.keys() == gold.keys() and all(_equal(value, have[name], depth + 1) for name, value in gold.items())
 
 
@@ -245,21 +241,21 @@ def _components(form: Form, answer: str) -> list[str]:
     if form.kind == "relation" and set(form.marks) == {"="} and len(form.parts) == 2:
         parts = _components(parse(form.parts[1]), form.parts[1])
         names = re.findall(r"\\?[A-Za-z]+", form.parts[0]) if form.parts[0].startswith("(") else []
-        return (
-            [part for _, part in sorted(zip(map(_bare_name, names), parts, strict=True))]
-            if len(names) == len(parts)
-            else parts
-        )
+        named = dict(zip(names, parts, strict=True)) if len(names) == len(parts) == len(set(names)) else None
+        return parts if named is None else [named[name] for name in _in_order(names)]
     if form.kind == "tuple":
         return list(form.parts)
     if form.kind == "list":
         named = named_values(form)
-        return list(form.parts) if named is None else [named[name] for name in sorted(named, key=_bare_name)]
+        return list(form.parts) if named is None else [named[name] for name in _in_order(named)]
     return _vector(answer) or [answer]
 
 
-def _bare_name(name: str) -> str:
-    return name.lstrip("\\")
+def _in_order(names: Iterable[str]) -> list[str]:
+    """Names of components in the order of a pair: neighbours in the alphabet by it (y, x), others as listed (n, k)."""
+    listed, ordered = list(names), sorted(names)
+    neighbours = all(len(a) == len(b) == 1 and ord(b) - ord(a) == 1 for a, b in pairwise(ordered))
+    return ordered if neighbours else listed
 
 
 def _vector(text: str) -> list[str]:
