@@ -27,7 +27,13 @@ _FOR_ALL = re.compile(
     r"|\s\(\s?[a-z]\s?\\in[^()=]{0,40}\)\Z|[\s,;]{0,8}\\forall(?![A-Za-z]).{0,60}\Z"
 )
 _EQUATION_SIDE = re.compile(r"\d[^-+]*[-+]|[-+][^-+]*\d")
+_FUNCTION_NAME = re.compile(r"[A-Za-z](?:_\{?\w{1,8}\}?)?\s?\(\s?[A-Za-z](?:\s?,\s?[A-Za-z])*\s?\)")
+_ASKED = re.compile(
+    r"\\(?:sin|cos|tan|cot|sec|csc|lim|angle|overline|triangle|sum|int|prod|det|deg|arg|max|min)(?![A-Za-z])|\|[zwA-Z]\|"
+)
 _MATRIX = re.compile(r"\\begin\{[bp]?matrix\}(.*)\\end\{[bp]?matrix\}", re.DOTALL)
+_TRANSPOSED = re.compile(r"(?<=[)\]])\s?\^\s?\{?\s?(?:T|\\top|\\intercal)\s?\}?\Z")
+_NESTED_LIST = re.compile(r"\[\s?\[[^\[\]]*\](?:\s?,\s?\[[^\[\]]*\])*\s?\]")
 _GROUPED = re.compile(r"-?\d{1,3}(?:,\d{3})+")
 _BUILDER = re.compile(r"\\\{\s*[A-Za-z]\s*(?:\\in\s?\\mathbb\s?\{?R\}?)?\s*[|:](.*)\\\}", re.DOTALL)
 
@@ -65,6 +71,8 @@ def _equal(gold: str, answer: str, depth: int) -> bool:
         return True
     if _BUILDER.fullmatch(answer.strip()) and parse(gold).kind in ("set", "list") and family(gold) is None:
         return sets_equal(gold, answer)
+    if gold.startswith(r"\begin{"):
+        answer = _as_matrix(_TRANSPOSED.sub("", answer))
     gold, answer = _BUILDER.sub(r"\1", gold.strip()), _BUILDER.sub(r"\1", without_label(answer))
     special = special_equal(gold, answer)
     if special is not None:
@@ -75,8 +83,8 @@ def _equal(gold: str, answer: str, depth: int) -> bool:
     periodic, said = family(gold), family(answer)
     if periodic is not None:
         return families_equal(periodic, said or unnamed_family(answer))
-    if said is not None and said.name in _letters(gold):
-        return families_equal(Family(unnamed_family(gold).terms, said.name), said)
+    if said is not None and len(names := _letters(gold) - {"x"}) == 1:
+        return families_equal(Family(unnamed_family(gold).terms, names.pop()), said)
     if APPROX.search(answer) and not APPROX.search(gold):
         answer = _before_rounding(answer)
     gold_form, answer_form = parse(gold), parse(answer)
@@ -175,7 +183,7 @@ def _last_member(form: Form) -> str | None:
     head, *rest = form.parts
     if not rest or any(not part for part in rest) or (re.fullmatch(r"[A-Za-z]", head) and head in _letters(rest[-1])):
         return None
-    if re.fullmatch(r"-?\d+\s?\*?\s?[A-Za-z]", head):
+    if not _is_name(head, rest[-1]):
         return None
     if rest == ["0"] and _letters(head) and _EQUATION_SIDE.search(head) and not NAME.fullmatch(head):
         return None  # an equation like 2x - y + 1 = 0, not a value
@@ -188,6 +196,19 @@ def _last_member(form: Form) -> str | None:
         if not values_equal(value, values[-1]):
             return None
     return rest[-1]
+
+
+def _is_name(head: str, value: str) -> bool:
+    """Whether the left side of an answer may be what was asked for, rather than something done to an unknown.
+
+    A name, a function at a place, a sine, a modulus, or anything of no or several letters (`m+n`, `AB`); not `x^2`,
+    `-x`, `x+1` or `1/x`. Where the value is a function, `f(x)` is meant, not `f(x+1)` or `2f(x)`.
+    """
+    head = re.sub(rf"{TEXT_OPEN}[^{TEXT_CLOSE}]*{TEXT_CLOSE}", "", head).strip()
+    letters = _letters(head)
+    if _letters(value) and "(" in head and r"\lim" not in head:
+        return _FUNCTION_NAME.fullmatch(head) is not None
+    return len(letters) != 1 or NAME.fullmatch(head) is not None or _ASKED.match(head) is not None
 
 
 def _is_number_like(text: str) -> bool:
@@ -256,6 +277,14 @@ def _in_order(names: Iterable[str]) -> list[str]:
     listed, ordered = list(names), sorted(names)
     neighbours = all(len(a) == len(b) == 1 and ord(b) - ord(a) == 1 for a, b in pairwise(ordered))
     return ordered if neighbours else listed
+
+
+def _as_matrix(text: str) -> str:
+    """`[[1, 2], [3, 4]]` as a matrix; any other text as it is."""
+    if not _NESTED_LIST.fullmatch(text.strip()):
+        return text
+    rows = re.findall(r"\[([^\[\]]*)\]", text)
+    return r"\begin{pmatrix}" + r"\\".join(row.replace(",", "&") for row in rows) + r"\end{pmatrix}"
 
 
 def _vector(text: str) -> list[str]:

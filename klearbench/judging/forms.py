@@ -22,6 +22,7 @@ _AND_OR = re.compile(
 )
 _ISO_INTERVAL = re.compile(r"([\[\]])([^\[\]();]+[,;][^\[\]();]+)([\[\]])")
 _LOOSE_COMMA = re.compile(r"(?<!\d),(?!\s)|,(?!\s|\d{3}(?!\d))|\d{4},\d|(?<![\d,])0\d*,\d")
+_NAMED_ENVIRONMENT = re.compile(r"([^=<>\\,;]{1,40})=\s?(\\begin\{.*\\end\{[a-z]+\})", re.DOTALL)
 _RELATION = re.compile(r"\\(?:le|ge|ne|in|equiv)(?![A-Za-z])|<=|>=|!=|[=<>]")
 _SPELLING = {"<=": r"\le", ">=": r"\ge", "!=": r"\ne"}
 
@@ -93,6 +94,9 @@ def parse(text: str) -> Form:
     text = strip_parens(text.strip())
     if text.startswith(r"\begin{"):
         return Form("value", (text,))
+    named = _NAMED_ENVIRONMENT.fullmatch(text)
+    if named is not None:
+        return Form("relation", (named[1].strip(), named[2]), ("=",))
     if r"\cup" in text and len(parts := _split_command(text, r"\cup")) > 1:
         return Form("union", tuple(parts))
     iso = _ISO_INTERVAL.fullmatch(text)

@@ -28,13 +28,18 @@ def members(text: str) -> list[str]:
         found = [m for part in form.parts for m in ([part] if _is_set(part) else members(_NAMED.sub("", part)))]
     elif form.kind == "union" and all(parse(p).kind == "set" for p in form.parts):
         found = list(dict.fromkeys(m for part in form.parts for m in members(part)))
-    elif form.kind == "relation" and set(form.marks) <= {"=", r"\in"} and NAME.fullmatch(form.parts[0]):
+    elif form.kind == "relation" and set(form.marks) <= {"=", r"\in"} and _is_plain_name(form.parts[0]):
         found = members(form.parts[-1])
     elif has_plus_minus(text) and form.kind in ("value", "tuple"):
         found = both_signs(text)
     else:
         found = [text.strip()]
     return found
+
+
+def _is_plain_name(text: str) -> bool:
+    """Whether a name says no more than its value: `x`, `(x, y)`, but not `f(x)`, since `f'(x)` would be another."""
+    return NAME.fullmatch(text) is not None and not re.match(r"[A-Za-z]'*\s?\(", text)
 
 
 def _is_set(text: str) -> bool:

@@ -74,7 +74,7 @@ def _option(gold: str, answer: str) -> bool | None:
 
 def _clock(text: str) -> re.Match[str] | None:
     """A clock time; a full hour may leave its minutes out where it says a.m. or p.m."""
-    text = re.sub(_T, " ", text).replace("  ", " ").strip()
+    text = re.sub(r"\s+", " ", re.sub(_T, " ", text)).strip()
     text = _ARRIVES.sub("", text)
     return _TIME.fullmatch(re.sub(r"\A(\d{1,2})(?=\s?[ap]\.?\s?m\.?\Z)", r"\1:00", text, flags=re.IGNORECASE))
 
@@ -86,10 +86,16 @@ def _time(gold: str, answer: str) -> bool | None:
     a = _clock(answer)
     if a is None:
         return False
-    half = [(m[4] or "").replace(".", "").replace(" ", "").lower() for m in (g, a)]
-    if half[0] and half[1] and half[0] != half[1]:
-        return False
-    return [int(x or 0) for x in g.group(1, 2, 3)] == [int(x or 0) for x in a.group(1, 2, 3)]
+    one, other = (_moment(m) for m in (g, a))
+    same_face = (one[0] % 12, *one[1:3]) == (other[0] % 12, *other[1:3]) and not (one[3] and other[3])
+    return one[:3] == other[:3] or (same_face and max(int(g[1]), int(a[1])) <= 12)
+
+
+def _moment(match: re.Match[str]) -> tuple[int, int, int, str]:
+    """Hour of the day, minute, second, and "a" or "p" where it is said; without it the hour stays as written."""
+    hour, minute, second = (int(x or 0) for x in match.group(1, 2, 3))
+    half = (match[4] or "")[:1].lower()
+    return hour % 12 + 12 * (half == "p") if half else hour, minute, second, half
 
 
 def _ratio(gold: str, answer: str) -> bool | None:

@@ -59,6 +59,10 @@ _LITTLE_WORDS = re.compile(
     r"\b(?:it|he|she|they|the|answer|is|was|are|a|an|person|winner|on|this|that|means|we|get|so)\b"
 )
 _VERDICTS = ("yes", "no", "true", "false")
+_VERDICT = re.compile(
+    r"(?:(?:so|thus|therefore|hence|the|it|this|that|answer|statement|claim|is|was),?\s)*(?P<word>yes|no|true|false)"
+    r"(?P<rest>(?:[,;:!—-]|\s-|\.\s(?!\d)|\s(?=(?:it|this|that|there|they|he|she|we|the|because|since|as)\b)).*)?"
+)
 
 
 def plain(text: str) -> str:
@@ -99,12 +103,12 @@ def text_equal(gold: str, answer: str) -> bool | None:
 
 
 def _verdict_equal(gold: str, answer: str) -> bool:
-    """Yes and no, true and false: the first word says it, and nothing after it takes it back."""
-    first = re.match(r"(yes|no|true|false)\b[\s,.:;-]*(.*)", _LITTLE_WORDS.sub(" ", answer).strip())
-    if first is None:
+    """Yes and no, true and false: the first word says it, and what follows neither takes it back nor limits it."""
+    said = _VERDICT.fullmatch(answer)
+    if said is None or said["word"] != gold:
         return False
-    doubt = r"\b(?:yes|no|true|false|not|maybe|or)\b" if gold in ("yes", "true") else r"\b(?:yes|true|or)\b"
-    return first[1] == gold and not re.search(doubt, first[2])
+    doubt = r"\b(?:yes|true|or|if|only|but|unless|when|except|maybe)\b"
+    return not re.search(doubt if gold in ("no", "false") else doubt + r"|\b(?:no|false|not)\b", said["rest"] or "")
 
 
 def _same_words(gold: str, answer: str) -> bool:

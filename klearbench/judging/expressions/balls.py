@@ -20,21 +20,21 @@ from klearbench.judging.expressions.ballops import Finite
 from klearbench.judging.expressions.bounds import NearPole, TooLarge, Undecided, Undefined, Work
 from klearbench.judging.expressions.exact import Env, bounds_of, rational, special
 from klearbench.judging.expressions.exactops import apply, as_rational
-from klearbench.judging.expressions.infinite import Infinite, Value, with_infinity
+from klearbench.judging.expressions.infinite import Infinite, Value, saturation, with_infinity
 from klearbench.judging.expressions.nodes import Big, Cases, Const, Matrix, Node, Num, Op, Relation, Sym, Unreadable
 from klearbench.judging.expressions.tree import children
 
 _TWO = Num(Fraction(2))
 _LOCK = threading.RLock()
 _MAX_MATRIX = 12
-_STEP = 4
-"""Units of work for one operation, whatever it is."""
+_STEP = 4  # units of work for one operation, whatever it is
 _CACHED_BITS = 4000
 """Up to this precision flint keeps the constants."""
 _LIKE_ARGUMENTS = frozenset(("add", "mul", "div", "neg", "abs", "conjugate", "max", "min"))
 """Operations whose value is of no other size than the sizes of the arguments together."""
 _GROWING = frozenset(("pow", "exp", "factorial", "binomial", "sinh", "cosh", "mul"))
 """Operations that have no poles, but may pass the largest value."""
+_FLAT = frozenset(("sin", "cos", "sec", "csc", "cosh"))
 _SPECIAL = frozenset(("pow", "ln", "log"))
 _COMPLEX = frozenset(("re", "im", "arg", "conjugate"))
 
@@ -147,7 +147,10 @@ class Evaluation:
             at_multiple = self._trigonometric(node)
             if at_multiple is not None:
                 return at_multiple
+        before = self.hidden
         parts = [self.value(arg) for arg in node.args]
+        if node.name in _FLAT:  # cos(x) differs from 1 by x^2 / 2
+            self.hidden += self.hidden - before
         balls = infinite = 0
         for part in parts:
             balls += isinstance(part, flint.acb)
@@ -167,6 +170,7 @@ class Evaluation:
     def _by_balls(self, name: str, parts: list[Finite]) -> Finite:
         self.work.spend(ballops.cost(name, self.bits))
         found = ballops.apply(name, parts, self.complex)
+        self.hidden += saturation(name, parts[0])
         if isinstance(found, flint.acb) and not found.is_finite():
             if name in _GROWING:
                 raise TooLarge("a value is too large")

@@ -35,6 +35,15 @@ def _sign(value: Value) -> int:
     raise Undecided("the sign of a factor of infinity")
 
 
+def saturation(name: str, argument: Finite) -> int:
+    """How many bits below its limit a function may be that tends to one: tanh(1000) is 1 but for the 2885th bit."""
+    if name not in ("tanh", "coth"):
+        return 0
+    exact = isinstance(argument, flint.fmpq)
+    bits = (abs(argument.p) // argument.q).bit_length() if exact else ballops.magnitude(argument)
+    return 3 << min(max(bits, 0), 24)
+
+
 def with_infinity(name: str, parts: list[Value]) -> Value:
     """Operations on infinity that have a meaning. Raises Undefined for the others."""
     if name == "neg" and isinstance(parts[0], Infinite):
