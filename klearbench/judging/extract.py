@@ -67,7 +67,8 @@ def extract(completion: str) -> Extraction:
     if cut:
         return Extraction("truncated", None, cut)
     tail = _before_next_question(_ENTITY.sub(lambda m: _ENTITIES[m[1]], tail))
-    boxes, unfinished = find_boxes(blank_code(tail))
+    prose = blank_code(tail)
+    boxes, unfinished = find_boxes(prose)
     if unfinished:
         return Extraction("truncated", None, "the last box is unfinished")
     real = real_boxes(tail, boxes)
