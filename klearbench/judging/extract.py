@@ -74,7 +74,9 @@ def extract(completion: str) -> Extraction:
     real = real_boxes(tail, boxes)
     if real:
         return _from_boxes(tail, real)
-    return _from_commitment(tail, "only an empty or placeholder box" if boxes else "no committed answer")
+    # A box in a code block is an example, and so is the sentence around it.
+    shown = prose if not boxes and "box" in tail else tail
+    return _from_commitment(shown, "only an empty or placeholder box" if boxes else "no committed answer")
 
 
 def _quick(completion: str) -> str | None:
