@@ -198,6 +198,7 @@ def _has_top_comma(text: str) -> bool:
     return False
 
 
+@lru_cache(maxsize=1024)
 def words(text: str) -> str:
     """The bare words of an answer, lower case, for comparing text and spotting placeholders."""
     text = canonical(text).replace(TEXT_OPEN, " ").replace(TEXT_CLOSE, " ")

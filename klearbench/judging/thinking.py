@@ -6,6 +6,7 @@ Known are the thinking tags of several model families, channels, and the tokens 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from klearbench.judging.normalize import visible
 
@@ -19,6 +20,7 @@ THINKING_TAG = re.compile(
     r"|(<\|channel>thought)|(<channel\|>)",
     re.IGNORECASE,
 )
+_TAG_BEGINS = re.compile(r"[<\[◁]")
 _TOKENS = (
     "im_end|eot_id|eom_id|endoftext|end_of_text|end_of_turn|END_OF_TURN_TOKEN|END_RESPONSE|end|return|eos|user"
     "|observation"
@@ -80,7 +82,7 @@ def after_thinking(completion: str) -> tuple[str, str]:
 
 def _visible_part(text: str) -> tuple[str, str]:
     """What is neither thinking nor another turn, and why it was cut; the text begins with the assistant's turn."""
-    tags = [tag for tag in THINKING_TAG.finditer(text) if closes(tag[0]) or not _spoken_of(text, tag)]
+    tags = [tag for tag in _tags(text) if closes(tag[0]) or not _spoken_of(text, tag)]
     end = _turn_end(text, tags)
     start, is_open = 0, False
     for tag in tags:
@@ -95,6 +97,16 @@ def _visible_part(text: str) -> tuple[str, str]:
     if cut is not None and start == 0 and any(name.startswith(cut[0][2:].lower()) for name in _TAG_NAMES):
         return "", "the thinking is unclosed (its closing tag is cut)"
     return tail, ""
+
+
+def _tags(text: str) -> Iterator[re.Match[str]]:
+    """The tags in their order; looking for their first characters alone is many times quicker."""
+    at = 0
+    for lead in _TAG_BEGINS.finditer(text):
+        tag = THINKING_TAG.match(text, lead.start()) if lead.start() >= at else None
+        if tag is not None:
+            at = tag.end()
+            yield tag
 
 
 def _spoken_of(text: str, tag: re.Match[str]) -> bool:
