@@ -296,4 +296,4 @@ def test_hostile_text_costs_linear_time(piece: str) -> None:
             extract(completion)
         return time.process_time() - start
 
-    assert seconds(200_000) < 2.6 * seconds(100_000) + 0.3
+    assert seconds(200_000) < 2.6 * seconds(100_000) + 1.0

@@ -161,7 +161,7 @@ class Reader(ABC):
     def continues(self) -> bool:
         """Whether a factor begins here that is multiplied without a sign between.
 
-        A number may stand after a closing bracket or a factorial, or where it is a base (`n2^n`): `x2`, `2 3` and
+        A number may stand after a closing bracket, or as a base or factorial (`n2^n`, `1!4!`): `x2`, `2 3` and
         `\\pi 2` are not read, and neither is `1{2}`, which looks like 12. Raises Unreadable.
         """
         kind = self.kind
@@ -171,8 +171,9 @@ class Reader(ABC):
         if kind == "|":
             return self.bars == 0
         if kind == "number":
-            base = self.tokens[self.at - 1].kind == "letter" and self.kind_after(1) == "^"
-            if not base and self.tokens[self.at - 1].kind not in (")", "]", "}", "|", "end", "!"):
+            before, after = self.tokens[self.at - 1].kind, self.kind_after(1)
+            factor = (before == "letter" and after == "^") or (before == "!" and after in ("!", "^"))
+            if not factor and before not in (")", "]", "}", "|", "end"):
                 raise Unreadable("a number without a sign before it")
             return True
         return kind in _STARTS and not self.at_differential()
