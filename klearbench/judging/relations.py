@@ -22,9 +22,7 @@ from klearbench.judging.setreading import (
     is_set_builder,
     value_of,
 )
-from klearbench.judging.setwords import in_signs, plain
-
-__all__ = ["equations_equal", "is_setlike", "plain", "sets_equal"]
+from klearbench.judging.setwords import in_signs
 
 _ORDERS = {"<", ">", r"\le", r"\ge", r"\ne"}
 _MAX_CONSTRAINTS = 12

@@ -24,7 +24,6 @@ from klearbench.judging.setwords import in_signs
 
 _MAX_DEPTH = 8
 _MAX_LENGTH = 600
-_MAX_SIGNS = 4
 _CUT = "\ue002"
 _NAME = r"\\?[A-Za-z]{1,8}(?:_\{?\w{1,3}\}?)?|[A-Za-z]\s?\(\s?[A-Za-z]\s?\)"
 _BUILDER = re.compile(rf"\\\{{\s?(?P<name>{_NAME})\s?(?:\\in(?![A-Za-z])(?P<base>[^|:]{{1,80}}))?[|:](?P<rest>.+)\\\}}")

@@ -86,10 +86,7 @@ def _plain_equal(gold: str, answer: str) -> bool:
 
 def _cases_equal(gold: str, answer: str) -> bool:
     r"""Piecewise functions whose conditions are words, like "n even": the same rows in any order."""
-    found = [_CASES.fullmatch(text) for text in (gold, answer)]
-    want, have = (
-        [row.partition("&") for row in re.split(r"\\\\|\\cr", m[1]) if row.strip()] if m else [] for m in found
-    )
+    want, have = _case_rows(gold), _case_rows(answer)
     if not want or len(want) != len(have) or len(want) > _MAX_ROWS:
         return False
     return all(any(_row_equal(row, other) for other in have) for row in want) and all(

@@ -9,8 +9,8 @@ from math import ceil, floor
 
 from klearbench.judging.expressions.exact import exact_value
 from klearbench.judging.expressions.nodes import Num, Unreadable
-from klearbench.judging.expressions.realsets import EMPTY, REALS, RealSet, interval
-from klearbench.judging.expressions.roots import INFINITY, ZERO, End, Root, compare_ends, enclosure
+from klearbench.judging.expressions.realsets import EMPTY, REALS, RealSet
+from klearbench.judging.expressions.roots import End, Root, compare_ends, enclosure
 
 _BITS = 200
 
@@ -67,7 +67,6 @@ def real(values: RealSet) -> NumberSet:
     return NumberSet(values, values, values)
 
 
-POSITIVE = interval(ZERO, INFINITY, True, True)
 NUMBERS = {
     "R": real(REALS),
     "Z": NumberSet(REALS, EMPTY, EMPTY),
