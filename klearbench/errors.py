@@ -6,7 +6,8 @@
     │   ├── DataError         2     a row of a data file (path and line)
     │   ├── RunConflict       2     the run folder holds another configuration, or is in use
     │   └── DiskFull          2     no space left; what was written before is kept
-    ├── IncompleteError       3     judge errors, failed samples, a server down for good
+    ├── IncompleteError       3     judge errors, failed samples
+    │   └── EngineDown        3     the server or the engine is down for good; what was finished is kept
     └── Terminated          143     SIGTERM; state is saved and the same command resumes
 
 Anything else that escapes a command is our own crash and ends with 70.
@@ -60,6 +61,10 @@ class IncompleteError(KlearError):
     """The work ended without a result that may be trusted."""
 
     exit_code = EXIT_INCOMPLETE
+
+
+class EngineDown(IncompleteError):
+    """The engine can make nothing more: its server is down for good, or its process died."""
 
 
 class Terminated(KlearError):

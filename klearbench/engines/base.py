@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from klearbench.types import FinishReason, Message, Sample
+
+LOG = logging.getLogger("klearbench.engines")
+"""What engines say on their way (retries, rate limits): a run keeps it in its log.txt; warnings reach the terminal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How tokens are chosen. Off values: `top_p` 1.0, `top_k` 0; `temperature` 0 is greedy."""
+    """How tokens are chosen. Off values: `top_p` 1.0, `top_k` 0, `min_p` 0.0, `repetition_penalty` 1.0.
+
+    `temperature` 0 is greedy. `max_tokens` counts new tokens. A text of `stop` ends a completion and is no part of it.
+    """
 
     temperature: float = 0.6
     top_p: float = 0.95
     top_k: int = 0
     max_tokens: int = 32768
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    stop: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +43,7 @@ class Request:
 class Generation:
     """What an engine made of a request. `prompt_ids` are what the model read; `token_ids` end with the end-of-turn
     token if it was sampled; `logprobs` are those of the sampled tokens under the sampling distribution (natural log).
+    `detail` is one line about an engine's failure (finish_reason `error`), for the log.
     """
 
     completion: str
@@ -42,6 +53,7 @@ class Generation:
     prompt_ids: tuple[int, ...] | None = None
     token_ids: tuple[int, ...] | None = None
     logprobs: tuple[float, ...] | None = None
+    detail: str = ""
 
 
 class Engine(Protocol):
@@ -59,6 +71,25 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Free what the engine holds."""
+        ...
+
+
+@runtime_checkable
+class StreamingEngine(Engine, Protocol):
+    """An engine that batches by itself: it wants all requests at once, and gives each back when it is finished.
+
+    Its samples do not depend on a plan of batches, as far as it can promise that; each keeps its own seed.
+    """
+
+    def stream(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[tuple[Request, Generation]]:
+        """Every request with its generation, in the order in which they are finished.
+
+        Requests are taken only as there is room for them. Closing the iterator gives up what is unfinished. A request
+        that fails for good comes back with finish_reason `error`.
+
+        Raises:
+            EngineDown: nothing more can be made (what was finished has been given back before).
+        """
         ...
 
 
@@ -82,3 +113,9 @@ def as_sample(suite: str, request: Request, generation: Generation, *, tokens: b
         token_ids=generation.token_ids if tokens else None,
         logprobs=generation.logprobs if tokens else None,
     )
+
+
+def stream_in_order(engine: StreamingEngine, requests: Sequence[Request], sampling: Sampling) -> list[Generation]:
+    """`Engine.generate` of an engine that streams. Requests are told apart by identity, so twins may stand in one."""
+    made = {id(request): generation for request, generation in engine.stream(iter(requests), sampling)}
+    return [made[id(request)] for request in requests]
