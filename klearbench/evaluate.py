@@ -1,44 +1,67 @@
 """The whole evaluation path: suite -> problems -> engine -> samples -> judge -> verdicts -> scores -> report.
 
-Sampling follows a fixed plan of batches: sample 0 of every problem, cut into batches of the engine's size, then sample
-1, and so on. A batch that was interrupted is redone whole, because floating-point results depend on what else is in the
-batch; so a resumed run ends with the same bytes as an undisturbed one. Only what was missing of it is written.
+Samples are made by a fixed plan (`sampling`), judged in a thread beside it (`judgethread`), and both are written as
+they come. The same call finishes an interrupted run and makes only what is missing.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from klearbench.engines.base import Engine, Request, Sampling, as_sample, sample_seed
+from klearbench.engines.base import LOG, Engine, Sampling
 from klearbench.errors import DataError, IncompleteError, UsageError
-from klearbench.faults import fault
+from klearbench.judgethread import JudgeThread
 from klearbench.progress import Progress
+from klearbench.records import (
+    SAMPLES,
+    VERDICTS,
+    asked_problems,
+    light_samples,
+    light_verdicts,
+    read_problems,
+    settle,
+    write_problems,
+)
 from klearbench.reports.html import write_report
 from klearbench.run import Lock, Run, read_manifest
+from klearbench.sampling import Place, Plan, missing_samples, with_system
 from klearbench.sandbox.base import Sandbox
-from klearbench.scoring.metrics import SuiteScore, score_suite
-from klearbench.store import JsonlWriter, dumps, read_records, write_atomic
+from klearbench.scoring.groups import groups_of
+from klearbench.scoring.metrics import SuiteScore, samples_of, score_suite
+from klearbench.store import JsonlWriter, scan, write_atomic
 from klearbench.suites.base import Suite
 from klearbench.suites.references import Judge, JudgeOptions, OpenJudges, open_judges
-from klearbench.types import FinishReason, Problem, Sample, Status, Verdict, to_row
+from klearbench.types import Sample, to_row
 
 
 @dataclass(frozen=True, slots=True)
 class EvalOptions:
-    """What is asked of a run. `limit` keeps the first problems of each suite (None: all); `samples` is k of avg@k.
+    """What is asked of a run.
 
-    `sandbox`, `code_mode` and `first_failure` say how programs are judged; see JudgeOptions.
+    Attributes:
+        samples: k of avg@k, for all suites or by suite.
+        limit: keeps the first problems of each suite (None: all).
+        seed: every sample's own seed is a hash of this and the sample's place.
+        prompt: whose prompts the suites were loaded with, "ours" or "official"; recorded.
+        system: a system prompt in place of the suites' own; "" takes theirs away, None leaves it.
+        errata: whether the suites were loaded with their errata applied; recorded.
+        math_judge, judge_workers, sandbox, code_mode, first_failure: how is judged; see JudgeOptions.
+        allow_partial: accept judge errors, engine errors and missing samples.
     """
 
-    samples: int = 1
+    samples: int | Mapping[str, int] = 1
     limit: int | None = None
     seed: int = 0
     sampling: Sampling = field(default_factory=Sampling)
     prompt: str = "ours"
+    system: str | None = None
+    errata: bool = True
     math_judge: str = "strict"
     judge_workers: int = 1
     sandbox: str | Sandbox = "local"
@@ -61,9 +84,6 @@ class EvalOptions:
 DIFFERENCES = "math_differences.jsonl"
 """In a run folder: where the two math judges differ, with `math_judge` "both"."""
 
-Planned = tuple[Problem, int]
-"""A problem and a sample index."""
-
 
 def evaluate(
     out: Path, suites: Sequence[Suite], engine: Engine, options: EvalOptions, about: dict[str, Any] | None = None
@@ -75,7 +95,8 @@ def evaluate(
         suites: loaded suites.
         engine: the sampler; the caller closes it.
         options: how much, with which sampling and judge.
-        about: remarks for the manifest that decide nothing (the model's path); the problems' ids are added.
+        about: remarks for the manifest that decide nothing (the model's path); the problems' ids and the errata that
+            were applied are added.
 
     Returns:
         One score a suite.
@@ -84,18 +105,19 @@ def evaluate(
         UsageError: two suites of one name.
         DataError: a reference that can't be judged.
         RunConflict: the folder holds a run of another configuration.
+        EngineDown: the engine can make nothing more; everything finished is kept.
         IncompleteError: judge errors or missing samples, unless `allow_partial`; everything finished is kept.
     """
     _refuse_namesakes(suites)
-    suites = [replace(s, problems=s.problems[: options.limit]) for s in suites]
+    suites = [replace(s, problems=with_system(s, options.system)[: options.limit]) for s in suites]
     with open_judges((s.answers[p.id] for s in suites for p in s.problems), options.judging(out)) as judge:
         inputs = {f"suite:{s.name}": s.content_hash for s in suites}
         config = _config(suites, engine, options, judge)
-        remarks = {**(about or {}), "problems": {s.name: [p.id for p in s.problems] for s in suites}}
-        with Run(out, config, inputs, extends=("samples", "limit"), about=remarks) as run:
-            _settle(run.path)
-            for suite in suites:
-                _sample_and_judge(run, suite, engine, options, judge)
+        with Run(out, config, inputs, extends=("samples", "samples.*", "limit"), about=_about(suites, about)) as run:
+            settle(run.path)
+            write_problems(run.path, (problem for suite in suites for problem in suite.problems))
+            with _engine_log(run):
+                _sample_and_judge(run, suites, engine, options, judge)
             return _score(run, suites, options)
 
 
@@ -110,81 +132,83 @@ def _refuse_namesakes(suites: Sequence[Suite]) -> None:
 
 
 def _config(suites: Sequence[Suite], engine: Engine, options: EvalOptions, judge: OpenJudges) -> dict[str, Any]:
+    counts = {suite.name: samples_of(options.samples, suite.name) for suite in suites}
     config = {
         "command": "eval",
         "suites": [suite.name for suite in suites],
-        "samples": options.samples,
+        "samples": counts if len(set(counts.values())) > 1 else next(iter(counts.values()), 1),
         "limit": options.limit,
         "seed": options.seed,
         "sampling": asdict(options.sampling),
         "prompt": options.prompt,
+        "system": options.system,
+        "errata": options.errata,
         "engine": dict(engine.identity()),
         "judge": dict(judge.math),
     }
-    return config if judge.code is None else {**config, "code_judge": dict(judge.code)}
+    own = {suite.name: dict(suite.sampling) for suite in suites if suite.sampling}
+    return config | ({"suite_sampling": own} if own else {}) | ({"code_judge": dict(judge.code)} if judge.code else {})
 
 
-def plan_batches(suite: Suite, samples: int, size: int) -> Iterator[list[Planned]]:
-    """The fixed plan: batches never mix sample indices, so that raising `samples` adds batches and changes none."""
-    for index in range(samples):
-        for start in range(0, len(suite.problems), size):
-            yield [(problem, index) for problem in suite.problems[start : start + size]]
+def _about(suites: Sequence[Suite], about: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {
+        **(about or {}),
+        "problems": {suite.name: [problem.id for problem in suite.problems] for suite in suites},
+        "errata": {suite.name: [asdict(erratum) for erratum in suite.errata] for suite in suites if suite.errata},
+    }
 
 
-def _sample_and_judge(run: Run, suite: Suite, engine: Engine, options: EvalOptions, judge: Judge) -> None:
-    samples = [s for s in read_records(run.path / "samples.jsonl", Sample) if s.suite == suite.name]
-    judged = {verdict.key for verdict in read_records(run.path / "verdicts.jsonl", Verdict)}
-    have = {sample.key for sample in samples}
-    total = len(suite.problems) * options.samples
+@contextmanager
+def _engine_log(run: Run) -> Iterator[None]:
+    """What engines tell goes to the run's log.txt."""
+    handler = logging.Handler()
+    handler.emit = lambda record: run.log(f"engine: {record.getMessage()}")  # type: ignore[method-assign]
+    LOG.addHandler(handler)
+    try:
+        yield
+    finally:
+        LOG.removeHandler(handler)
+
+
+def _sample_and_judge(run: Run, suites: Sequence[Suite], engine: Engine, options: EvalOptions, judge: Judge) -> None:
+    by_name = {suite.name: suite for suite in suites}
+    have: dict[str, set[Place]] = {suite.name: set() for suite in suites}
+    for sample in light_samples(run.path):
+        have.setdefault(sample.suite, set()).add((sample.problem_id, sample.sample_index))
+    plans = [_plan(suite, options) for suite in suites]
+    total = sum(plan.samples * len(plan.suite.problems) for plan in plans)
+    done = sum(len(have[suite.name]) for suite in suites)
     with (
-        JsonlWriter(run.path / "samples.jsonl") as sample_log,
-        JsonlWriter(run.path / "verdicts.jsonl") as verdict_log,
-        Progress(f"eval {suite.name}", total, len(have), "samples") as progress,
+        JsonlWriter(run.path / SAMPLES) as sample_log,
+        JsonlWriter(run.path / VERDICTS) as verdict_log,
+        Progress(f"eval {', '.join(by_name)}", total, done, "samples") as progress,
+        JudgeThread(judge, lambda s: by_name[s.suite].answers[s.problem_id], verdict_log, progress) as judging,
     ):
-        _judge([s for s in samples if s.key not in judged], suite, judge, verdict_log)
-        for number, batch in enumerate(plan_batches(suite, options.samples, engine.batch_size), start=1):
-            missing = {(suite.name, problem.id, index) for problem, index in batch} - have
-            if not missing:
-                continue
-            (run.path / "scores.json").unlink(missing_ok=True)  # of fewer samples: it must not outlive its manifest
-            run.log(f"engine call: {suite.name} batch {number}, {len(batch)} samples, {len(missing)} of them missing")
-            fresh = [s for s in _generate(suite.name, batch, engine, options) if s.key in missing]
-            sample_log.append(*map(to_row, fresh))
-            _judge(fresh, suite, judge, verdict_log)
-            progress.advance(len(fresh))
+        for sample in _not_judged(run.path, by_name):
+            judging.put([sample])
+        for plan in plans:
+            for fresh in missing_samples(plan, engine, have[plan.suite.name], run.log):
+                # Scores of fewer samples must not outlive the first one that is added to them.
+                (run.path / "scores.json").unlink(missing_ok=True)
+                sample_log.append(*map(to_row, fresh))
+                judging.put(fresh)
+                progress.advance(len(fresh), judging.note)
 
 
-def _settle(run: Path) -> None:
-    """Take back what a rerun is to try again: samples that the engine failed to make, verdicts that were our own fault,
-    and verdicts whose sample is gone (a disk may lose one log's last second and not the other's)."""
-    samples, verdicts = read_records(run / "samples.jsonl", Sample), read_records(run / "verdicts.jsonl", Verdict)
-    made = [s for s in samples if s.finish_reason is not FinishReason.error]
-    keys = {s.key for s in made}
-    settled = [v for v in verdicts if v.status is not Status.judge_error and v.key in keys]
-    if len(made) < len(samples):
-        write_atomic(run / "samples.jsonl", "".join(dumps(to_row(s)) + "\n" for s in made))
-    if len(settled) < len(verdicts):
-        write_atomic(run / "verdicts.jsonl", "".join(dumps(to_row(v)) + "\n" for v in settled))
+def _plan(suite: Suite, options: EvalOptions) -> Plan:
+    sampling = replace(options.sampling, **suite.sampling)
+    return Plan(suite, samples_of(options.samples, suite.name), options.seed, sampling)
 
 
-def _generate(suite: str, batch: Sequence[Planned], engine: Engine, options: EvalOptions) -> list[Sample]:
-    fault("engine.call")
-    seeds = [sample_seed(options.seed, suite, problem.id, index) for problem, index in batch]
-    requests = [
-        Request(problem.prompt, seed, (problem.id, index)) for (problem, index), seed in zip(batch, seeds, strict=True)
-    ]
-    made = engine.generate(requests, options.sampling)
-    return [as_sample(suite, request, generation) for request, generation in zip(requests, made, strict=True)]
-
-
-def _judge(samples: Sequence[Sample], suite: Suite, judge: Judge, log: JsonlWriter) -> None:
-    made = [sample for sample in samples if sample.finish_reason is not FinishReason.error]
-    verdicts = judge.judge([(sample, suite.answers[sample.problem_id]) for sample in made])
-    log.append(*map(to_row, verdicts))
+def _not_judged(run: Path, suites: Mapping[str, Suite]) -> Iterator[Sample]:
+    """Samples of an interrupted run that have no verdict yet, in their order."""
+    judged = {verdict.key for verdict in light_verdicts(run)}
+    return (s for s in scan(run / SAMPLES, Sample) if s.key not in judged and s.suite in suites)
 
 
 def _score(run: Run, suites: Sequence[Suite], options: EvalOptions) -> list[SuiteScore]:
-    scores = score_run(run.path, {s.name: [p.id for p in s.problems] for s in suites}, options.samples)
+    counts = {suite.name: samples_of(options.samples, suite.name) for suite in suites}
+    scores = score_run(run.path, {s.name: [p.id for p in s.problems] for s in suites}, counts)
     write_scores(run.path, scores)
     write_report([run.path], run.path / "report.html")
     run.log("scored: " + ", ".join(f"{s.suite} {s.avg}" for s in scores))
@@ -203,17 +227,18 @@ def _refuse_incomplete(path: Path, scores: Sequence[SuiteScore], allow_partial: 
         )
 
 
-def score_run(path: Path, problems: dict[str, list[str]], samples: int) -> list[SuiteScore]:
-    """The scores of a run folder from its samples and verdicts, one a suite."""
-    all_samples = read_records(path / "samples.jsonl", Sample)
-    all_verdicts = read_records(path / "verdicts.jsonl", Verdict)
+def score_run(path: Path, problems: Mapping[str, Sequence[str]], samples: int | Mapping[str, int]) -> list[SuiteScore]:
+    """The scores of a run folder from its records, one a suite; `samples` is k, for all suites or by suite."""
+    made, said = list(light_samples(path)), list(light_verdicts(path))
+    known = read_problems(path)
     return [
         score_suite(
             name,
-            [s for s in all_samples if s.suite == name],
-            [v for v in all_verdicts if v.suite == name],
+            (s for s in made if s.suite == name),
+            (v for v in said if v.suite == name),
             ids,
-            samples,
+            samples_of(samples, name),
+            groups_of(name, ids, known),
         )
         for name, ids in problems.items()
     ]
@@ -237,18 +262,10 @@ def rescore(path: Path, *, allow_partial: bool = False) -> list[SuiteScore]:
         raise DataError(path, f"is a run of {config.get('command')!r}, an evaluation was expected")
     lock = Lock(path / ".lock")
     try:
-        scores = score_run(path, _asked(path, manifest), config["samples"])
+        scores = score_run(path, asked_problems(path, manifest), config["samples"])
         write_scores(path, scores)
         write_report([path], path / "report.html")
     finally:
         lock.release()
     _refuse_incomplete(path, scores, allow_partial)
     return scores
-
-
-def _asked(path: Path, manifest: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The problems that a run asked, by suite. Raises DataError where the manifest does not say."""
-    problems = manifest.get("about", {}).get("problems")
-    if not isinstance(problems, dict):
-        raise DataError(path / "manifest.json", "does not name the run's problems (about.problems)")
-    return problems

@@ -150,7 +150,7 @@ def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
     else:
         return {prefix: config}
     if not items:
-        return {prefix: config} if prefix else {}
+        return {prefix: {} if isinstance(config, Mapping) else []} if prefix else {}
     return {k: v for key, value in items for k, v in flatten(value, f"{prefix}.{key}" if prefix else str(key)).items()}
 
 

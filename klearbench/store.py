@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -172,15 +172,37 @@ def _refuse_constant(name: str) -> None:
 
 def read_records(path: Path, cls: type[R]) -> list[R]:
     """All records of one of our logs; an absent file holds none. Raises DataError with the line of a bad row."""
+    return list(scan(path, cls))
+
+
+def scan(path: Path, cls: type[R]) -> Iterator[R]:
+    """Like `read_records`, one record at a time: memory does not grow with the file."""
     if not path.exists():
-        return []
-    records = []
+        return
     for number, row in read_rows(path, ours=True):
         try:
-            records.append(from_row(cls, row))
+            yield from_row(cls, row)
         except ValueError as error:
             raise DataError(path, str(error), number) from None
-    return records
+
+
+def keep_lines(path: Path, keep: Sequence[bool]) -> None:
+    """Rewrite one of our logs, whole or not at all, with those of its rows (not blank, not half) that `keep` names.
+
+    Raises:
+        DiskFull: the old file is untouched.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with path.open("rb") as old, temporary.open("wb") as new:
+            rows = (raw for raw in old if raw.endswith(b"\n") and raw.strip())
+            new.writelines(raw for raw, kept in zip(rows, keep, strict=True) if kept)
+            new.flush()
+            os.fsync(new.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise disk_full(error, path) or error from None
 
 
 def content_hash(*paths: Path) -> str:

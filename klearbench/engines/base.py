@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -74,6 +74,10 @@ class Engine(Protocol):
         ...
 
 
+Finished = Generator[tuple[Request, Generation], None, None]
+"""Requests with their generations, as they are finished."""
+
+
 @runtime_checkable
 class StreamingEngine(Engine, Protocol):
     """An engine that batches by itself: it wants all requests at once, and gives each back when it is finished.
@@ -81,7 +85,9 @@ class StreamingEngine(Engine, Protocol):
     Its samples do not depend on a plan of batches, as far as it can promise that; each keeps its own seed.
     """
 
-    def stream(self, requests: Iterable[Request], sampling: Sampling) -> Iterator[tuple[Request, Generation]]:
+    def stream(
+        self, requests: Iterable[Request], sampling: Sampling
+    ) -> Generator[tuple[Request, Generation], None, None]:
         """Every request with its generation, in the order in which they are finished.
 
         Requests are taken only as there is room for them. Closing the iterator gives up what is unfinished. A request

@@ -11,26 +11,17 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from klearbench.errors import DataError, UsageError
+from klearbench.records import light_samples, light_verdicts, read_problems, whole_records
 from klearbench.run import read_manifest
+from klearbench.scoring.groups import Grouping, GroupScore, ProblemScore, groups_of, score_groups
 from klearbench.scoring.uncertainty import Count, Interval, interval_fixed, interval_problems, mean_share
-from klearbench.store import read_records
-from klearbench.types import FinishReason, Sample, SampleKey, Status, Verdict, by_problem
-
-
-@dataclass(frozen=True, slots=True)
-class ProblemScore:
-    """One problem's samples: right, judged (without judge and engine errors), truncated."""
-
-    problem_id: str
-    right: int
-    judged: int
-    truncated: int
+from klearbench.types import FinishReason, Problem, Sample, SampleKey, Status, Verdict, by_problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +49,7 @@ class SuiteScore:
         truncated_share: truncated / judged, 0..1.
         missing: samples asked for without a verdict. `complete`: nothing missing and no error of ours.
         at_limit, limit_but_right: samples that ran into the token limit, and those of them that are right all the same.
+        groups: "difficulty", "platform", "month", "subject" -> a score a value, where the problems have one.
     """
 
     suite: str
@@ -79,6 +71,7 @@ class SuiteScore:
     limit_but_right: int
     tokens: Tokens | None
     per_problem: tuple[ProblemScore, ...]
+    groups: Mapping[str, tuple[GroupScore, ...]] = field(default_factory=dict)
 
 
 def pass_at_k(n: int, right: int, k: int) -> float:
@@ -107,8 +100,18 @@ def maj_at_k(verdicts: Sequence[Verdict]) -> bool:
     return next(v for v in verdicts if (v.extracted or "").strip() == winner).status is Status.correct
 
 
+def samples_of(samples: int | Mapping[str, int], suite: str) -> int:
+    """k of a suite, where `samples` (of a configuration) is one number, or one by suite."""
+    return samples if isinstance(samples, int) else samples[suite]
+
+
 def score_suite(
-    suite: str, samples: Iterable[Sample], verdicts: Iterable[Verdict], problem_ids: Sequence[str], k: int
+    suite: str,
+    samples: Iterable[Sample],
+    verdicts: Iterable[Verdict],
+    problem_ids: Sequence[str],
+    k: int,
+    groups: Grouping | None = None,
 ) -> SuiteScore:
     """The score of one suite; records of other suites, other problems or an index of k and above are ignored.
 
@@ -117,6 +120,7 @@ def score_suite(
         samples, verdicts: records in any order; a verdict without its sample counts as missing.
         problem_ids: every problem that was asked.
         k: samples asked of each problem.
+        groups: how the problems are grouped (`groups.groups_of`); None for no groups.
 
     Raises:
         UsageError: two samples or two verdicts of the same problem and index.
@@ -131,11 +135,12 @@ def score_suite(
     by_status = Counter(v.status.value for v in said.values())
     judge_errors = by_status[Status.judge_error]
     missing = len(wanted - (said.keys() & found.keys()) - failed)
+    averages = _averages(problem_ids, by_problem(list(judged.values())))
     return SuiteScore(
         suite=suite,
         k=k,
         problems=len(problem_ids),
-        **_averages(problem_ids, by_problem(list(judged.values()))),
+        **averages,
         counts={status.value: by_status[status.value] for status in Status},
         judged=len(judged),
         truncated_share=by_status[Status.truncated] / len(judged) if judged else None,
@@ -146,6 +151,7 @@ def score_suite(
         at_limit=len(at_limit),
         limit_but_right=sum(judged[key].status is Status.correct for key in at_limit),
         tokens=_tokens(lengths),
+        groups=score_groups(averages["per_problem"], groups or {}),
     )
 
 
@@ -201,7 +207,9 @@ def _tokens(lengths: Sequence[int]) -> Tokens | None:
 class EvalRun:
     """A run folder of `klearbench eval`, read. `finished`: its scores.json is there and covers what the records hold.
 
-    `scores` (by suite) are worked out again from the records, never copied from scores.json.
+    `scores` (by suite) are worked out again from the records, never copied from scores.json. `problems` (by suite and
+    id) may lack some, in folders of an older version. `samples` come without completions, `verdicts` without details:
+    whole ones come one at a time from `records`.
     """
 
     path: Path
@@ -210,11 +218,16 @@ class EvalRun:
     verdicts: Sequence[Verdict]
     scores: Mapping[str, SuiteScore]
     finished: bool
+    problems: Mapping[tuple[str, str], Problem]
 
     @property
     def config(self) -> Mapping[str, Any]:
         config: Mapping[str, Any] = self.manifest["config"]
         return config
+
+    def records(self) -> Iterator[tuple[Sample, Verdict | None]]:
+        """Every sample with its verdict, in the order of samples.jsonl. Raises DataError: a corrupt row."""
+        return whole_records(self.path)
 
 
 def read_eval(path: Path) -> EvalRun:
@@ -225,20 +238,22 @@ def read_eval(path: Path) -> EvalRun:
     """
     manifest = read_manifest(path)
     config = manifest["config"]
-    if config.get("command") != "eval" or not isinstance(config.get("samples"), int) or "suites" not in config:
+    if config.get("command") != "eval" or not isinstance(config.get("samples"), int | dict) or "suites" not in config:
         raise DataError(path, "is no run of `klearbench eval`")
-    samples = read_records(path / "samples.jsonl", Sample)
-    verdicts = read_records(path / "verdicts.jsonl", Verdict)
+    samples, verdicts = list(light_samples(path)), list(light_verdicts(path))
+    problems = read_problems(path)
     written = _written_scores(path / "scores.json")
-    keys = [s.key for s in samples] + [v.key for v in verdicts]
+    seen: dict[str, set[str]] = {suite: set() for suite in config["suites"]}
+    for name, problem, _ in (*(s.key for s in samples), *(v.key for v in verdicts)):
+        seen.setdefault(name, set()).add(problem)
     scores, finished = {}, True
     for suite in config["suites"]:
+        wanted = samples_of(config["samples"], suite)
         k, asked = written.get(suite, (None, []))
-        seen = {problem for name, problem, _ in keys if name == suite}
-        finished = finished and k == config["samples"] and seen <= set(asked)  # else the run was extended since
-        ids = [*asked, *sorted(seen - set(asked))]
-        scores[suite] = score_suite(suite, samples, verdicts, ids, config["samples"])
-    return EvalRun(path, manifest, samples, verdicts, scores, finished)
+        finished = finished and k == wanted and seen[suite] <= set(asked)  # else the run was extended since
+        ids = [*asked, *sorted(seen[suite] - set(asked))]
+        scores[suite] = score_suite(suite, samples, verdicts, ids, wanted, groups_of(suite, ids, problems))
+    return EvalRun(path, manifest, samples, verdicts, scores, finished, problems)
 
 
 def _written_scores(path: Path) -> dict[str, tuple[int, list[str]]]:

@@ -20,7 +20,8 @@ from typing import Any
 
 from klearbench.errors import EXIT_GATE_FAILED, EXIT_OK, IncompleteError, UsageError, unknown_name
 from klearbench.run import flatten
-from klearbench.scoring.metrics import EvalRun, ProblemScore, SuiteScore, read_eval
+from klearbench.scoring.groups import ProblemScore
+from klearbench.scoring.metrics import EvalRun, SuiteScore, read_eval
 from klearbench.scoring.uncertainty import Count, Difference, Interval, compare_counts, holm
 
 METRICS: dict[str, Callable[[ProblemScore], int]] = {

@@ -22,6 +22,10 @@ class Judge(Protocol):
         """One verdict an item, in order. A failure of the judge's own is a `judge_error` verdict."""
         ...
 
+    def close(self) -> None:
+        """Break off what is being judged, and free what is held. May be called from another thread, and again."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class JudgeOptions:
@@ -54,6 +58,9 @@ class OpenJudges:
 
     def judge(self, items: Sequence[tuple[Sample, Reference]]) -> list[Verdict]:
         return self.judges.judge(items)
+
+    def close(self) -> None:
+        self.judges.close()
 
 
 @contextmanager

@@ -12,8 +12,9 @@ from klearbench.engines.base import Sampling
 from klearbench.engines.replay import ReplayEngine
 from klearbench.engines.scripted import ScriptedEngine
 from klearbench.errors import DataError, IncompleteError, RunConflict, UsageError
-from klearbench.evaluate import EvalOptions, evaluate, plan_batches, rescore
+from klearbench.evaluate import EvalOptions, evaluate, rescore
 from klearbench.judging.judge import MathJudge
+from klearbench.sampling import plan_batches
 from klearbench.store import read_records
 from klearbench.suites import puzzles
 from klearbench.suites.base import Suite
