@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-import math
-import re
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
-from klearbench import __version__
-from klearbench.clitools import run_cli
+from klearbench import __version__, evalcli
+from klearbench.clitools import Finite, run_cli
 from klearbench.progress import Progress
-
-
-class Finite(click.FloatRange):
-    """A range that NaN and infinity are not in."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        number: float = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{number} is no finite number.", param, ctx)
-        return number
-
 
 _CONFIDENCE = "1 - the share of false alarms."
 _MATH_JUDGES = click.Choice(["strict", "math-verify", "both"])
 _MODES = click.Choice(["strict", "compat", "both"])
 _SANDBOXES = click.Choice(["local", "docker"])
-_EVAL_MODES = click.Choice(["strict", "compat"])
 _FOLDER = click.Path(path_type=Path)
 
 
@@ -80,79 +66,22 @@ def doctor(data_dir: Path | None, fix: bool) -> None:
 
 
 @cli.command("eval")
-@click.option("--suite", "suite_names", multiple=True, required=True, help="Suite or suite file; repeatable.")
-@click.option("--model", help="Model folder or hub name (hf), completions file (replay).")
-@click.option("--engine", "engine_name", default="hf", show_default=True, help="hf, scripted or replay.")
-@click.option("--samples", default=1, show_default=True, type=click.IntRange(1), help="Samples a problem: k of avg@k.")
-@click.option("--temperature", default=0.6, show_default=True, type=Finite(0), help="0 is greedy.")
-@click.option("--top-p", default=0.95, show_default=True, type=Finite(0, 1, min_open=True), help="1 is off.")
-@click.option("--top-k", default=0, show_default=True, type=click.IntRange(0), help="0 is off.")
-@click.option("--max-tokens", default=32768, show_default=True, type=click.IntRange(1), help="New tokens a sample.")
-@click.option("--seed", default=0, show_default=True, help="Every sample's own seed is a hash of this and its place.")
-@click.option("--limit", type=click.IntRange(1), help="Only the first N problems of each suite.")
-@click.option("--rope-scaling", help="Stretch the context, as yarn:2.5 (hf).")
-@click.option("--chat-template", help="'plain' or a Jinja file (hf; default: the tokenizer's own).")
-@click.option("--batch-size", type=click.IntRange(1), help="Sequences an engine call.")
-@click.option("--dtype", help="auto, float32, bfloat16 or float16 (hf).")
-@click.option(
-    "--math-judge", default="strict", show_default=True, type=_MATH_JUDGES, help="Ours, or math-verify's word."
-)
-@click.option("--sandbox", default="local", show_default=True, type=_SANDBOXES, help="Where programs run.")
-@click.option(
-    "--mode", default="strict", show_default=True, type=_EVAL_MODES, help="Rules for programs, ours or LCB's."
-)
-@click.option("--first-failure", is_flag=True, help="Stop a program's tests at the first that fails.")
-@click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Judge processes.")
-@click.option("--data-dir", type=_FOLDER, help="Where benchmark files lie (default: KLEARBENCH_DATA).")
-@click.option("--allow-partial", is_flag=True, help="Accept a run with judge errors or missing samples.")
-@click.option("-o", "--out", type=_FOLDER, help="Run folder (default: runs/MODEL-SUITES).")
-def eval_command(suite_names: tuple[str, ...], out: Path | None, data_dir: Path | None, **flags: Any) -> None:
+@evalcli.flags
+@click.pass_context
+def eval_command(context: click.Context, /, **given: Any) -> None:
     """Score a model: sample, judge, score, report. The same command resumes; more --samples extend.
 
     \b
     Examples:
       klearbench eval --suite puzzles --engine scripted --samples 8 -o runs/teacher
       klearbench eval --suite aime24 --data-dir DATA --model MODEL --samples 64 -o runs/aime24
+      klearbench eval --suite lcb-v5 --engine vllm --model MODEL --preset klear-32k -o runs/lcb
     """
-    from klearbench.engines.base import Sampling
-    from klearbench.engines.registry import build_engine
-    from klearbench.evaluate import DIFFERENCES, EvalOptions, evaluate
-    from klearbench.judging.both import count_differences
-    from klearbench.reports.text import score_lines
-    from klearbench.suites.registry import load_suite
 
-    loaded = [load_suite(name, data_dir) for name in dict.fromkeys(suite_names)]
-    named = ("model", "rope_scaling", "chat_template", "batch_size", "dtype")
-    engine = build_engine(flags["engine_name"], {k: flags[k] for k in named if flags[k] is not None})
-    if getattr(engine, "no_template", False):
-        click.echo("note: the tokenizer has no chat template; prompts are plain text (--chat-template plain)", err=True)
-    options = EvalOptions(
-        samples=flags["samples"],
-        limit=flags["limit"],
-        seed=flags["seed"],
-        sampling=Sampling(flags["temperature"], flags["top_p"], flags["top_k"], flags["max_tokens"]),
-        math_judge=flags["math_judge"],
-        judge_workers=flags["workers"],
-        sandbox=flags["sandbox"],
-        code_mode=flags["mode"],
-        first_failure=flags["first_failure"],
-        allow_partial=flags["allow_partial"],
-    )
-    folder = out or Path("runs") / _run_name(flags["model"] or flags["engine_name"], [s.name for s in loaded])
-    try:
-        scores = evaluate(folder, loaded, engine, options, {"model": flags["model"], "engine": flags["engine_name"]})
-    finally:
-        engine.close()
-    for line in score_lines(scores):
-        click.echo(line)
-    differing = count_differences(folder / DIFFERENCES)
-    if differing is not None:
-        click.echo(f"the two math judges differ in {differing} samples: {folder / DIFFERENCES}")
-    click.echo(f"report: {folder / 'report.html'}")
+    def explicit(name: str) -> bool:
+        return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
-
-def _run_name(model: str, suite_names: list[str]) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join([Path(model).name, *suite_names]))
+    evalcli.run_eval(given, explicit)
 
 
 @cli.command()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
 import traceback
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -22,6 +23,16 @@ _EXTRAS = {"torch": "hf", "transformers": "hf", "accelerate": "hf"} | dict.fromk
     ("deepspeed", "datasets", "tensorboard", "tokenizers", "safetensors", "huggingface_hub", "pandas"), "train"
 )
 """Package -> the extra that brings it: the core works without them."""
+
+
+class Finite(click.FloatRange):
+    """A range that NaN and infinity are not in."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{number} is no finite number.", param, ctx)
+        return number
 
 
 def run_cli(group: click.Group, name: str) -> NoReturn:
