@@ -313,11 +313,11 @@ def test_a_model_without_a_chat_template_works_with_a_note(tmp_path, out):
 def test_a_full_disk_says_one_line_and_loses_nothing(tmp_path, out):
     """Without a small file system: the operating system's answer comes from a fault point."""
     words = ("klearbench", *PUZZLES, "--batch-size", 2, "-o", out)
-    for fault, samples in (("half.samples.jsonl:3:enospc", 2), ("append.verdicts.jsonl:1:enospc", 4),
-                           ("write_atomic:2:enospc", 5)):  # fmt: skip
+    for fault, samples in (("half.samples.jsonl:3:enospc", (2,)), ("append.verdicts.jsonl:1:enospc", (4, 5)),
+                           ("write_atomic:2:enospc", (5,))):  # fmt: skip
         said = complaint(run(*words, fault=fault))
         assert "no space left on the disk" in said and "rerun the same command" in said
-        assert len(jsonl(out / "samples.jsonl")) == samples
+        assert len(jsonl(out / "samples.jsonl")) in samples, "judging may lag a batch behind"
     ok(*words)
     ok("klearbench", *PUZZLES, "--batch-size", 2, "-o", tmp_path / "whole")
     assert (out / "scores.json").read_bytes() == (tmp_path / "whole" / "scores.json").read_bytes()
