@@ -21,6 +21,8 @@ _ENGINE_FLAGS = (
     *("base_url", "concurrency", "tensor_parallel", "data_parallel"),
 )
 """Flags that are options of an engine; each engine refuses those that it hasn't."""
+_STRETCHES = ("hf", "vllm")
+"""Engines that can stretch a model's context."""
 
 _FLAGS: Sequence[Callable[[F], F]] = (
     click.option("--suite", "suite_names", multiple=True, required=True, help="Suite or suite file; repeatable."),
@@ -163,6 +165,10 @@ def _with_preset(given: Mapping[str, Any], explicit: Callable[[str], bool]) -> t
         found = preset(values["preset"])
         values |= {name: value for name, value in found.flags.items() if not explicit(name)}
         by_suite = dict(found.samples)
+        if values["engine_name"] not in _STRETCHES and not explicit("rope_scaling") and values["rope_scaling"]:
+            note = f"--rope-scaling {values['rope_scaling']} of the preset is not ours to set with this engine"
+            click.echo(f"note: {note}: see that the model is served so", err=True)
+            values["rope_scaling"] = None
     return values, by_suite
 
 

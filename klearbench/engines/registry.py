@@ -12,6 +12,8 @@ from klearbench.errors import ConfigError, UsageError, unknown_name
 
 ENGINES: dict[str, str] = {
     "hf": "klearbench.engines.hf:load_engine",
+    "vllm": "klearbench.engines.vllm:load_engine",
+    "openai": "klearbench.engines.openai:load_engine",
     "scripted": "klearbench.engines.scripted:ScriptedEngine",
     "replay": "klearbench.engines.replay:ReplayEngine",
 }
@@ -31,7 +33,10 @@ def build_engine(name: str, options: Mapping[str, Any]) -> Engine:
     try:
         build = getattr(importlib.import_module(module), attribute)
     except ModuleNotFoundError as error:
-        raise UsageError(f"engine {name!r} needs the package {error.name!r}: pip install 'klearbench[hf]'") from None
+        extra = name if name in ("vllm", "openai", "lm-eval") else "hf"
+        raise UsageError(
+            f"engine {name!r} needs the package {error.name!r}: pip install 'klearbench[{extra}]'"
+        ) from None
     parameters = inspect.signature(build).parameters
     for option in options:
         if option not in parameters:
