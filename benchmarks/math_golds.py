@@ -18,12 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from klearbench.judging.judge import MathJudge
-from klearbench.suites.files import load_problem_file
 from klearbench.suites.registry import load_suite
 from klearbench.types import Answer, FinishReason, Sample, Status
 
-SUITES = ("aime24", "aime25", "hmmt25", "math500", "gsm8k")
-FILES = {"aime26": "integer_0_999", "amc23": "expression", "olympiadbench": "expression"}
+SUITES = ("aime24", "aime25", "aime26", "hmmt25", "amc23", "math500", "gsm8k", "olympiad")
 """Files of problems that are no suites of their own yet, and their rules."""
 OTHERS = 200
 _BATCH = 20_000
@@ -49,7 +47,6 @@ class Found:
 def golds(data: Path) -> list[Answer]:
     """The references of all suites, in a fixed order."""
     suites = [load_suite(name, data) for name in SUITES]
-    suites += [load_problem_file(data / f"{name}.jsonl", name, rule=rule) for name, rule in FILES.items()]
     return [answer for suite in suites for answer in suite.answers.values() if isinstance(answer, Answer)]
 
 

@@ -65,6 +65,20 @@ def doctor(data_dir: Path | None, fix: bool) -> None:
         click.echo(line)
 
 
+@cli.command("lm-eval-path")
+def lm_eval_path() -> None:
+    """Print the folder that makes our suites tasks of lm-eval.
+
+    \b
+    Example:
+      lm_eval --model hf --model_args pretrained=MODEL --tasks klear_puzzles \\
+        --include_path "$(klearbench lm-eval-path)"
+    """
+    from klearbench.integrations.lm_eval import task_folder
+
+    click.echo(task_folder())
+
+
 @cli.command("eval")
 @evalcli.flags
 @click.pass_context

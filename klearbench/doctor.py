@@ -13,6 +13,7 @@ from pathlib import Path
 from klearbench import __version__
 from klearbench.errors import UsageError
 from klearbench.sandbox.base import SandboxUnavailable
+from klearbench.suites.base import SuiteInfo
 from klearbench.suites.lookup import data_dir_or_env
 from klearbench.suites.registry import SUITES
 
@@ -28,21 +29,23 @@ _EXTRAS = {
 
 
 def suite_lines(data_dir: Path | None) -> Iterator[str]:
-    """One line a suite: name, problems, licence, data here or where it is looked for."""
+    """One line a suite: name, problems, licence, data here, or where it was looked for and how to get it."""
     folder = data_dir_or_env(data_dir)
     width = max(map(len, SUITES))
     for info in SUITES.values():
-        yield f"{info.name:<{width}}  {info.count:>5} problems  {_presence(info.file, folder):<36}  {info.about}" + (
-            f" ({info.source}; {info.licence})"
+        presence = _presence(info, folder)
+        remedy = f"; get {info.file} (--data-dir), or once from the hub: {info.hub}" if "absent" in presence else ""
+        yield f"{info.name:<{width}}  {info.count:>5} problems  {presence:<36}  {info.about}" + (
+            f" ({info.source}; {info.licence}){remedy}"
         )
 
 
-def _presence(file: str | None, folder: Path | None) -> str:
-    if file is None:
+def _presence(info: SuiteInfo, folder: Path | None) -> str:
+    if info.file is None:
         return "embedded"
     if folder is None:
-        return f"absent: {file} in KLEARBENCH_DATA"
-    return "present" if (folder / file).is_file() else f"absent: {folder / file}"
+        return f"absent: {info.file} in KLEARBENCH_DATA"
+    return "present" if info.in_folder(folder) else f"absent: {folder / info.file}"
 
 
 def doctor_lines(data_dir: Path | None) -> Iterator[str]:
@@ -55,9 +58,10 @@ def doctor_lines(data_dir: Path | None) -> Iterator[str]:
     yield _environment_line()
     yield _docker_line()
     folder = data_dir_or_env(data_dir)
-    absent = [i.name for i in SUITES.values() if i.file and not (folder and (folder / i.file).is_file())]
+    absent = [i.name for i in SUITES.values() if i.file and not (folder and i.in_folder(folder))]
     yield f"data: {folder or 'no folder'}; " + (
-        f"absent: {', '.join(absent)} (remedy: --data-dir DIR or KLEARBENCH_DATA=DIR)"
+        f"absent: {', '.join(absent)} (remedy: --data-dir DIR or KLEARBENCH_DATA=DIR; klearbench suites says how to get"
+        " each)"
         if absent
         else "every suite present"
     )

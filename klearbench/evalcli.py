@@ -25,7 +25,9 @@ _STRETCHES = ("hf", "vllm")
 """Engines that can stretch a model's context."""
 
 _FLAGS: Sequence[Callable[[F], F]] = (
-    click.option("--suite", "suite_names", multiple=True, required=True, help="Suite or suite file; repeatable."),
+    click.option(
+        "--suite", "suite_names", multiple=True, required=True, help="Suite, suite file or lm_eval:TASK; repeatable."
+    ),
     click.option("--model", help="Model folder or hub name, a server's model, or completions (replay)."),
     click.option(
         "--engine",
@@ -59,7 +61,7 @@ _FLAGS: Sequence[Callable[[F], F]] = (
     click.option("--system", help="System prompt in place of a suite's own; '' for none."),
     click.option("--errata/--no-errata", default=True, show_default=True, help="Known faults of benchmarks: apply."),
     click.option("--thinking/--no-thinking", default=None, help="Thinking on or off, where the chat template can."),
-    click.option("--chat-template", help="'plain' or a Jinja file (default: the model's own)."),
+    click.option("--chat-template", help="'plain' or a Jinja file, 'raw' (lm-eval); default: the model's own."),
     click.option("--rope-scaling", help="Stretch the context, as yarn:2.5."),
     click.option("--dtype", help="auto, float32, bfloat16 or float16."),
     click.option("--batch-size", type=click.IntRange(1), help="Sequences an engine call (hf)."),

@@ -16,6 +16,7 @@ from typing import Any
 
 from klearbench.engines.base import LOG, Engine, Sampling
 from klearbench.errors import DataError, IncompleteError, UsageError
+from klearbench.integrations.lm_eval import refuse_choices
 from klearbench.judgethread import JudgeThread
 from klearbench.progress import Progress
 from klearbench.records import (
@@ -109,6 +110,7 @@ def evaluate(
         IncompleteError: judge errors or missing samples, unless `allow_partial`; everything finished is kept.
     """
     _refuse_namesakes(suites)
+    refuse_choices(suites, engine)
     suites = [replace(s, problems=with_system(s, options.system)[: options.limit]) for s in suites]
     with open_judges((s.answers[p.id] for s in suites for p in s.problems), options.judging(out)) as judge:
         inputs = {f"suite:{s.name}": s.content_hash for s in suites}

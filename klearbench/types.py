@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from functools import cache
@@ -184,48 +184,70 @@ def from_row(cls: type[R], row: Mapping[str, Any]) -> R:
     Raises:
         ValueError: a field is unknown, missing or of the wrong type (one line that names it).
     """
-    known = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
+    readers = _readers(cls)
     for name in row:
-        if name not in known:
-            raise ValueError(f"unknown field {name!r}{nearest(name, known)} (a {cls.__name__} has {', '.join(known)})")
-    hints = _hints(cls)  # type: ignore[arg-type]
-    values = {name: _read(name, value, hints[name]) for name, value in row.items()}
+        if name not in readers:
+            allowed = ", ".join(readers)
+            raise ValueError(f"unknown field {name!r}{nearest(name, readers)} (a {cls.__name__} has {allowed})")
+    values = {name: readers[name](name, value) for name, value in row.items()}
     try:
         return cls(**values)
     except TypeError as error:
         raise ValueError(str(error).replace(f"{cls.__name__}.__init__() ", "")) from None
 
 
+Reader = Callable[[str, Any], Any]
+"""A field's name and its JSON value -> the value as the record holds it."""
+
+
 @cache
-def _hints(cls: type) -> dict[str, Any]:
-    return get_type_hints(cls)
+def _readers(cls: type) -> dict[str, Reader]:
+    """A reader a field, made once a class: logs have a hundred thousand rows."""
+    hints = get_type_hints(cls)
+    return {f.name: _reader(hints[f.name]) for f in fields(cls)}
 
 
-def _read(name: str, value: Any, hint: Any) -> Any:
-    """A JSON value as the type of its field: lists become tuples, names of an enum its members."""
+def _reader(hint: Any) -> Reader:
+    """Reads a JSON value as the type of its field: lists become tuples, names of an enum its members."""
     if isinstance(hint, type) and issubclass(hint, StrEnum):
-        if value not in list(hint):
-            raise ValueError(f"{name} is {value!r} (allowed: {', '.join(hint)})")
-        return hint(value)
-    if not _fits(value, hint):
-        wanted = getattr(hint, "__name__", str(hint)) if isinstance(hint, type) else str(hint).replace("typing.", "")
-        raise ValueError(f"{name} is {reprlib.repr(value)} ({type(value).__name__}); {wanted} is expected")
-    return tuple(value) if isinstance(value, list) else value
+        members = {member.value: member for member in hint}
+
+        def read_member(name: str, value: Any) -> Any:
+            if not isinstance(value, str) or value not in members:
+                raise ValueError(f"{name} is {value!r} (allowed: {', '.join(members)})")
+            return members[value]
+
+        return read_member
+    fits = _fits(hint)
+    wanted = getattr(hint, "__name__", str(hint)) if isinstance(hint, type) else str(hint).replace("typing.", "")
+
+    def read(name: str, value: Any) -> Any:
+        if not fits(value):
+            raise ValueError(f"{name} is {reprlib.repr(value)} ({type(value).__name__}); {wanted} is expected")
+        return tuple(value) if isinstance(value, list) else value
+
+    return read
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def _fits(hint: Any) -> Callable[[Any], bool]:
+    """Whether a JSON value is one of a type."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
-        return True
+        return lambda value: True
     if origin in (Union, UnionType):
-        return any(_fits(value, argument) for argument in arguments)
+        ways = [_fits(argument) for argument in arguments]
+        return lambda value: any(way(value) for way in ways)
     if origin is tuple:
-        return isinstance(value, list | tuple) and all(_fits(item, arguments[0]) for item in value)
+        item = _fits(arguments[0])
+        return lambda value: isinstance(value, list | tuple) and all(map(item, value))
     if origin is Mapping:
-        return isinstance(value, Mapping) and all(_fits(item, arguments[1]) for item in value.values())
+        entry = _fits(arguments[1])
+        return lambda value: isinstance(value, Mapping) and all(map(entry, value.values()))
     if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
+        return lambda value: isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is bool:
+        return lambda value: isinstance(value, bool)
+    return lambda value: isinstance(value, hint) and not isinstance(value, bool)
 
 
 def parquet_text(text: str) -> str:

@@ -5,7 +5,10 @@ Every answer is a number that nobody would write by chance. It is looked for in 
 
 from __future__ import annotations
 
+import base64
 import pickle
+import re
+import zlib
 from dataclasses import asdict
 from pathlib import Path
 
@@ -71,9 +74,17 @@ def leaks(folder: Path, *besides: str) -> list[str]:
             text = repr(table.to_pylist()) + repr(table.schema.metadata)
         else:
             text = path.read_bytes().decode(errors="replace")
+        if path.suffix == ".html":
+            text += packed_texts(text)
         if MARK in text and path.name not in besides:
             found.append(str(path.relative_to(folder)))
     return found
+
+
+def packed_texts(page: str) -> str:
+    """What a report holds packed: its samples, its prompts, its scripts."""
+    pieces = re.findall(r'<script type="[a-z/]+" id="\w+">([\w+/=]+)</script>', page)
+    return "".join(zlib.decompress(base64.b64decode(piece)).decode() for piece in pieces)
 
 
 def assert_saw_nothing(engine: ToyEngine) -> None:
@@ -108,6 +119,7 @@ def test_evaluation_report_and_scoring(tmp_path, suite, judged):
     assert_saw_nothing(engine)
     assert leaks(tmp_path / "run") == []
     assert "secret number 3" in (tmp_path / "run" / "samples.jsonl").read_text(), "the engine echoes its prompt"
+    assert "secret number 3" in packed_texts((tmp_path / "run" / "report.html").read_text()), "the search opens it"
     assert score.avg == 0.0
     assert set(judged) == {str(FIRST + i) for i in range(COUNT)}
 

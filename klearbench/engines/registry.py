@@ -14,6 +14,7 @@ ENGINES: dict[str, str] = {
     "hf": "klearbench.engines.hf:load_engine",
     "vllm": "klearbench.engines.vllm:load_engine",
     "openai": "klearbench.engines.openai:load_engine",
+    "lm-eval": "klearbench.integrations.lm_eval_engine:load_engine",
     "scripted": "klearbench.engines.scripted:ScriptedEngine",
     "replay": "klearbench.engines.replay:ReplayEngine",
 }

@@ -9,6 +9,7 @@ fail, is refused when the row is read: a problem without tests can't be told fro
 
 from __future__ import annotations
 
+import ast
 import json
 import keyword
 import math
@@ -127,17 +128,20 @@ def _checker(checker: Any) -> str | None:
 
 
 def _refuse_no_json(pairs: list[tuple[str, str]], *, outputs: bool) -> None:
-    """Functional tests are JSON: a value that is none could be given to no program."""
+    """Functional tests are JSON, an argument also a Python literal after "=": what is none could be given to no one."""
     for number, (given, expected) in enumerate(pairs, start=1):
         lines = [("input", text) for text in given.rstrip("\n").split("\n")] if given.strip() else []
         if outputs:
             lines.append(("output", expected))
         for name, text in lines:
             try:
+                if name == "input" and text.startswith("="):
+                    ast.literal_eval(text[1:])
+                    continue
                 json.loads(text, parse_int=str)  # as text: there is no limit on the digits of an integer
             except RecursionError:  # deeply nested is JSON all the same
                 continue
-            except ValueError as error:
+            except (ValueError, SyntaxError) as error:
                 raise ValueError(f"test {number}: its {name} holds no JSON value ({error})") from None
 
 

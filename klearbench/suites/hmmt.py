@@ -5,18 +5,26 @@ Row: `{"id": "hmmt25-01", "problem": "Compute ...", "answer": "103", "source": "
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
+from typing import Any
 
-from klearbench.suites.base import Suite, SuiteInfo
-from klearbench.suites.files import load_problem_file
-from klearbench.suites.lookup import data_file
+from klearbench.suites.base import Asked, HubSource, Suite, SuiteInfo
+from klearbench.suites.files import Reading, known_suite
 
 FILE = "hmmt25.jsonl"
-_RULES = {"hmmt25-10": "set"}  # both roots of a quadratic: the order does not matter
+_HOW = Reading(rules={"hmmt25-10": "set"}, count=30)  # both roots of a quadratic: the order does not matter
 
 
-def _load(data_dir: Path | None) -> Suite:
-    return load_problem_file(data_file("hmmt25", FILE, data_dir), "hmmt25", rules=_RULES, count=30)
+def _from_hub(number: int, row: Mapping[str, Any]) -> Mapping[str, Any]:
+    key = f"hmmt25-{int(row['problem_idx']):02d}"
+    return {"id": key, "problem": row["problem"], "answer": row["answer"], "source": "HMMT Feb 2025"}
 
 
-INFOS = (SuiteInfo("hmmt25", "HMMT February 2025", 30, "Harvard-MIT Math Tournament", "not shipped", FILE, _load),)
+HUB = HubSource("MathArena/hmmt_feb_2025", _from_hub, split="train")
+
+
+def _load(asked: Asked) -> Suite:
+    return known_suite("hmmt25", FILE, HUB, asked, _HOW)
+
+
+INFOS = (SuiteInfo("hmmt25", "HMMT February 2025", 30, "Harvard-MIT Math Tournament", "not shipped", FILE, _load, HUB),)

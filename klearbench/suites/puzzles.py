@@ -15,12 +15,11 @@ import hashlib
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from klearbench.errors import UsageError, unknown_name
 from klearbench.store import dumps, text_hash
 from klearbench.suites import puzzles_code
-from klearbench.suites.base import Suite, SuiteInfo
+from klearbench.suites.base import Asked, Suite, SuiteInfo
 from klearbench.suites.coderows import code_row
 from klearbench.types import Answer, CodeTests, Kind, Problem, Reference
 
@@ -149,7 +148,7 @@ def _problem(suite: str, kind: str, split: str, question: str) -> Problem:
 
 
 def _info(kind: str, about: str) -> SuiteInfo:
-    def load_test(_: Path | None) -> Suite:
+    def load_test(_: Asked) -> Suite:
         return load(kind)
 
     name = "puzzles" if kind == "chains" else f"puzzles-{kind}"

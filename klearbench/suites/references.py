@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from klearbench.integrations import TASK_RULE
 from klearbench.judging.both import BothMath
 from klearbench.judging.judge import MathJudge, check_golds
 from klearbench.sandbox.base import Sandbox
@@ -76,12 +77,13 @@ def open_judges(references: Iterable[Reference], options: JudgeOptions) -> Itera
         strict = MathJudge(mode="strict" if options.math == "both" else options.math, workers=options.workers)
         math = _math_judge(strict, options)
         stack.callback(math.close)
-        check_golds((reference for reference in found if isinstance(reference, Answer)), strict)
+        check_golds((r for r in found if isinstance(r, Answer) and r.rule != TASK_RULE), strict)
         programs = [reference for reference in found if isinstance(reference, CodeTests)]
         for reference in programs:
             refuse_bad_tests(reference)
         if not programs:
-            yield OpenJudges(cast(Judge, math), math.identity(), None)  # all that it will get are answers
+            judge = cast(Judge, math)  # all that it will get are answers
+            yield OpenJudges(_with_tasks(judge, found, stack), math.identity(), None)
             return
         from klearbench.judging.code import CodeJudge
         from klearbench.judging.judges import Judges
@@ -95,7 +97,18 @@ def open_judges(references: Iterable[Reference], options: JudgeOptions) -> Itera
             )
         )
         code.start()
-        yield OpenJudges(Judges(math, code), math.identity(), code.identity())
+        yield OpenJudges(_with_tasks(Judges(math, code), found, stack), math.identity(), code.identity())
+
+
+def _with_tasks(judge: Judge, references: Iterable[Reference], stack: ExitStack) -> Judge:
+    """The judge, and before it one for the documents of lm-eval tasks if there are any."""
+    if not any(isinstance(reference, Answer) and reference.rule == TASK_RULE for reference in references):
+        return judge
+    from klearbench.integrations.lm_eval import TaskJudge
+
+    tasks = TaskJudge(judge)
+    stack.callback(tasks.close)
+    return tasks
 
 
 def _math_judge(strict: MathJudge, options: JudgeOptions) -> MathJudge | BothMath:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -112,7 +113,8 @@ def test_an_incomplete_run_exits_3_unless_it_is_allowed(tmp_path):
     words = (*PUZZLES, "--batch-size", "4", "-o", tmp_path / "run")
     assert run(*words, fault="engine.call:2:kill").returncode == -9
     said = complaint(run("klearbench", "score", tmp_path / "run"), 3)
-    assert "0 judge errors, 0 engine errors and 6 missing samples" in said
+    missing = int(re.search(r"0 judge errors, 0 engine errors and (\d+) missing samples", said)[1])
+    assert 6 <= missing <= 10, "six were not made, and of four the kill may have come before the verdicts"
     assert "incomplete" in ok("klearbench", "score", tmp_path / "run", "--allow-partial")
     ok(*words)
     ok("klearbench", "score", tmp_path / "run")
@@ -143,7 +145,8 @@ def test_a_model_is_evaluated_with_the_given_options(tmp_path):
        "--temperature", 0.7, "--top-p", 0.8, "--top-k", 9, "--seed", 4, "--dtype", "float32", "--batch-size", 2,
        "--rope-scaling", "yarn:2", "-o", tmp_path / "run")  # fmt: skip
     config = json.loads((tmp_path / "run/manifest.json").read_text())["config"]
-    assert config["sampling"] == {"temperature": 0.7, "top_p": 0.8, "top_k": 9, "max_tokens": 5}
+    asked = {"temperature": 0.7, "top_p": 0.8, "top_k": 9, "max_tokens": 5}
+    assert config["sampling"] == {**asked, "min_p": 0.0, "repetition_penalty": 1.0, "stop": []}
     assert (config["samples"], config["limit"], config["seed"]) == (2, 3, 4)
     engine = config["engine"]
     assert (engine["dtype"], engine["batch_size"], engine["rope_scaling"]) == ("float32", 2, "yarn:2")

@@ -135,14 +135,36 @@ def test_absent_data_is_named_with_its_remedy(tmp_path, monkeypatch):
     monkeypatch.delenv("KLEARBENCH_DATA", raising=False)
     write_jsonl(tmp_path / "aime24.jsonl", [])
     said = lines(tmp_path)["data"]
-    assert "absent: aime25, hmmt25, math500, gsm8k (remedy: --data-dir DIR or KLEARBENCH_DATA=DIR)" in said
+    assert "absent: aime25, aime26, hmmt25, amc23, math500, gsm8k, olympiad, humaneval, mbpp, mbpp-test, lcb-v5" in said
+    assert "(remedy: --data-dir DIR or KLEARBENCH_DATA=DIR; klearbench suites says how to get each)" in said
     assert lines(None)["data"].startswith("no folder; absent: aime24, ")
 
 
 @pytest.mark.shared
-def test_every_suite_of_the_shared_folder_is_present(shared):
-    assert lines(shared / "data")["data"].endswith("every suite present")
-    assert sum(" present " in line for line in doctor.suite_lines(shared / "data")) == 5
+def test_every_suite_of_the_shared_folder_is_present_but_the_one_that_is_not_to_be_had(shared):
+    assert "; absent: lcb-v6 (remedy: " in lines(shared / "data")["data"]
+    listed = {line.split()[0]: line for line in doctor.suite_lines(shared / "data")}
+    assert [name for name, line in listed.items() if " present " not in line and " embedded " not in line] == ["lcb-v6"]
+
+
+def test_every_suite_of_a_whole_folder_is_present(tmp_path):
+    for info in SUITES.values():
+        if info.file:
+            write_jsonl(tmp_path / info.file, [])
+    assert lines(tmp_path)["data"].endswith("every suite present")
+
+
+def test_an_absent_suite_says_how_to_get_it_from_a_file_or_the_hub(tmp_path):
+    for file in ("test.jsonl", *(f"test{n}.jsonl" for n in range(2, 6)), "mbpp.jsonl"):
+        write_jsonl(tmp_path / file, [])
+    listed = {line.split()[0]: line for line in doctor.suite_lines(tmp_path)}
+    assert listed["gsm8k"].endswith(
+        "; get gsm8k_test.jsonl (--data-dir), or once from the hub: openai/gsm8k (main, split test)"
+    )
+    for name, info in SUITES.items():
+        assert (" present " in listed[name]) is (name in ("lcb-v5", "mbpp", "mbpp-test"))
+        if " absent: " in listed[name]:
+            assert f"get {info.file} (--data-dir), or once from the hub: {info.hub}" in listed[name]
 
 
 def test_the_commands_print_these_lines(tmp_path):

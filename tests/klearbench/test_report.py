@@ -1,93 +1,20 @@
-"""The HTML report as a file (a browser opens it in another test), and the text table."""
+"""The static part of the HTML report as a file, and the text table of the terminal."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import json
-import time
-from dataclasses import asdict
-from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
+from report_tools import ROWS, Page, problem, records, write_eval
 
 from klearbench.errors import DataError, UsageError
-from klearbench.reports.html import write_report
+from klearbench.reports.charts import accuracy_by_length
+from klearbench.reports.html import VENDOR, write_report
 from klearbench.reports.text import score_lines, score_table
-from klearbench.scoring.metrics import SuiteScore, score_suite
-from klearbench.store import JsonlWriter
-from klearbench.types import FinishReason, Sample, Status, Verdict, to_row
+from klearbench.scoring.metrics import SuiteScore, read_eval, score_suite
 
-EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)> $data ${css} & \ud800 \x00"
-
-
-class Page(HTMLParser):
-    """The elements, attributes and texts of a page, and what stands in its scripts."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.scripts: list[str] = []
-        self.text = ""
-        self._inside = ""
-        self.feed(path.read_text(encoding="utf-8"))
-        self.data = json.loads(self.scripts[0])
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        self._inside = tag
-        if tag == "script":
-            self.scripts.append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._inside = ""
-
-    def handle_data(self, data: str) -> None:
-        if self._inside == "script":
-            self.scripts[-1] += data
-        elif self._inside != "style":
-            self.text += data
-
-    def having(self, tag: str, name: str = "") -> list[dict[str, str | None]]:
-        return [attrs for found, attrs in self.elements if found == tag and (not name or attrs.get("class") == name)]
-
-
-def records(rows, suite: str = "puzzles") -> tuple[list[Sample], list[Verdict]]:
-    """(problem, index, status, completion, extracted) as records; a truncated one ran into the limit."""
-    samples, verdicts = [], []
-    for problem, index, status, completion, extracted in rows:
-        finish = FinishReason.length if status == "truncated" else FinishReason.stop
-        score = None if status == "judge_error" else float(status == "correct")
-        samples.append(Sample(suite, problem, index, 0, completion, 3, len(completion.split()), finish))
-        verdicts.append(Verdict(suite, problem, index, Status(status), score, extracted, detail=f"why {status}"))
-    return samples, verdicts
-
-
-def write_eval(path: Path, rows, k: int = 2, name: str = "puzzles") -> Path:
-    path.mkdir(parents=True)
-    config = {
-        "command": "eval", "suites": [name], "samples": k, "limit": None, "seed": 3, "sampling": {"temperature": 0.6},
-        "prompt": "ours", "engine": {"name": "hf"}, "judge": {"name": "math", "mode": "strict"},
-    }  # fmt: skip
-    about = {"model": f"{path.name}-model"}
-    (path / "manifest.json").write_text(json.dumps({"format": 1, "config": config, "inputs": {}, "about": about}))
-    samples, verdicts = records(rows, name)
-    for file, found in (("samples", samples), ("verdicts", verdicts)):
-        with JsonlWriter(path / f"{file}.jsonl") as log:
-            log.append(*map(to_row, found))
-    ids = list(dict.fromkeys(row[0] for row in rows))
-    scores = {name: asdict(score_suite(name, samples, verdicts, ids, k))}
-    (path / "scores.json").write_text(json.dumps(scores))
-    return path
-
-
-ROWS = [
-    ("a", 0, "correct", "so 7", "7"),
-    ("a", 1, "truncated", "and then and then", None),
-    ("b", 0, "wrong_answer", "so 8", "8"),
-    ("b", 1, "no_answer", "hm", None),
-]
+EVIL = "</script><script>alert(1)</script><!--data--><img src=x onerror=alert(2)> $linked ${css} & \ud800 \x00"
 
 
 @pytest.fixture
@@ -97,7 +24,12 @@ def page(tmp_path) -> Page:
 
 
 def test_the_table_shows_the_score_and_truncated_apart_from_wrong(page):
-    assert "25.0" in page.text
+    head, row = page.table("Scores")
+    found = dict(zip(head, row, strict=True))
+    assert (found["Run"], found["Suite"], found["avg@k"], found["pass@k"], found["k"]) == (
+        "base", "puzzles", "25.0", "50.0", "2",
+    )  # fmt: skip
+    assert (found["truncated"], found["no answer"], found["at the limit"]) == ("25.0 %", "1", "1")
     assert "base-model" in page.text
     split = [attrs["class"] for attrs in page.having("i") if "width:25.000%" in (attrs.get("style") or "")]
     assert split == ["correct", "wrong_answer", "no_answer", "truncated"]
@@ -114,111 +46,133 @@ def test_the_length_histogram_counts_every_sample(page):
     bars = {kind: page.having("rect", kind) for kind in ("right", "cut", "wrong")}
     assert [len(found) for found in bars.values()] == [1, 1, 2]
     assert page.having("svg")[0]["aria-label"].startswith("4 completions of 0 to 4 tokens")
+    assert page.table("Lengths of completions")[1] == ["base", "puzzles", "2", "1", "2", "4", "4", "4"]
 
 
-def test_the_viewer_holds_every_sample(page):
-    rows = page.data["rows"]
-    assert [(row[2], row[3], page.data["statuses"][row[4]]) for row in rows] == [row[:3] for row in ROWS]
-    assert rows[0][5:] == [2, 0, "7", "why correct", "so 7", 4]
-    assert rows[1][6] == 1, "ran into the limit"
-    assert (page.data["runs"], page.data["suites"]) == (["base"], ["puzzles"])
+def test_accuracy_is_shown_by_length_in_bins_that_part_no_equal_lengths(tmp_path):
+    rows = [(f"p{i}", 0, "correct" if i < 15 else "wrong_answer", "x " * (1 + i // 5), "1") for i in range(40)]
+    run = read_eval(write_eval(tmp_path / "r", rows, k=1))
+    bins = accuracy_by_length(run, "puzzles")
+    # 40 samples: four bins from places 0, 10, 20 and 30; the lengths 1 .. 8 stand five times each
+    assert [(b.low, b.high, b.judged, b.right) for b in bins] == [
+        (1, 2, 10, 10),
+        (3, 4, 10, 5),
+        (5, 6, 10, 0),
+        (7, 8, 10, 0),
+    ]
+    assert bins[1].points == 50 and bins[1].mean == 3.5
+    low, high = bins[1].interval
+    assert (round(low, 1), round(high, 1)) == (23.7, 76.3), "Wilson's interval of 5 of 10"
+    write_report([tmp_path / "r"], tmp_path / "r.html")
+    assert Page(tmp_path / "r.html").table("Accuracy against length")[2] == [
+        "3 to 4",
+        "10",
+        "50.0",
+        f"{low:.1f} to {high:.1f}",
+    ]
 
 
-def test_nothing_is_fetched_and_only_the_hashed_script_may_run(page):
+def test_a_group_of_equal_lengths_is_one_bin_however_large(tmp_path):
+    rows = [(f"p{i}", 0, "correct", "x y", "1") for i in range(50)] + [("q", 0, "judge_error", "x", None)]
+    bins = accuracy_by_length(read_eval(write_eval(tmp_path / "r", rows, k=1)), "puzzles")
+    assert [(b.low, b.high, b.judged, b.right) for b in bins] == [(2, 2, 50, 50)]
+
+
+def test_parts_of_a_suite_have_scores_of_their_own(tmp_path):
+    found = [problem("a", date="2024-09-03", meta={"difficulty": "hard"}), problem("b", meta={"difficulty": "easy"})]
+    write_report([write_eval(tmp_path / "r", ROWS, problems=found)], tmp_path / "r.html")
+    head, easy, hard = Page(tmp_path / "r.html").table("puzzles, by difficulty")
+    assert head == ["Difficulty", "problems", "avg@k", "95 % interval", "truncated"]
+    assert (easy[:3], easy[4]) == (["easy", "1", "0.0"], "0.0 %")
+    assert (hard[:3], hard[4]) == (["hard", "1", "50.0"], "50.0 %")
+
+
+def test_nothing_is_fetched_and_only_scripts_with_a_named_hash_may_run(page):
     policy = page.having("meta")[-1]["content"]
-    digest = base64.b64encode(hashlib.sha256(page.scripts[1].encode()).digest()).decode()
-    assert policy.startswith("default-src 'none'")
-    assert f"script-src 'sha256-{digest}'" in policy
+    for script in (*page.scripts, *(page.unpacked(name.split(".")[0]) for name in VENDOR)):
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'") and policy.count("sha256-") == 4
     assert not [attrs for _, attrs in page.elements if "src" in attrs]
-    assert [attrs["href"] for _, attrs in page.elements if "href" in attrs] == ["data:,"]
-    assert "innerHTML" not in page.scripts[1]
+    links = [attrs["href"] for _, attrs in page.elements if "href" in attrs]
+    assert links[0] == "data:," and all(link.startswith("#") for link in links[1:])
+    assert "url(" not in page.raw.replace('url("data:', "").replace("url(%23a)", ""), "no font, no picture"
+    assert not [word for word in ("innerHTML", "eval(", "document.write") for script in page.scripts if word in script]
 
 
-def test_text_of_models_is_inert_and_comes_back_whole(tmp_path):
-    run = write_eval(tmp_path / "<b>run", [(EVIL, 0, "wrong_answer", EVIL, EVIL)], k=1)
-    manifest = json.loads((run / "manifest.json").read_text())
-    manifest["about"]["model"] = EVIL
-    (run / "manifest.json").write_text(json.dumps(manifest))
+def test_the_licences_of_what_is_vendored_are_in_the_page(page):
+    for words in ("Copyright (c) 2020 Ron Kok", "Copyright (c) 2006, Ivan Sagalaev", "temml.min.js", "11.12.0"):
+        assert words in page.text
+
+
+def test_the_vendored_files_are_those_that_are_listed():
+    from klearbench.reports.html import resource
+
+    listed = resource("vendor/LICENSES.md")
+    for name in (*VENDOR, "temml-local.css"):
+        raw = resource(f"vendor/{name}").encode()
+        assert f"| {len(raw):,} | {hashlib.sha256(raw).hexdigest()} |" in listed
+
+
+def test_markup_in_names_is_inert(tmp_path):
+    rows = [(EVIL, 0, "wrong_answer", EVIL, EVIL)]
+    run = write_eval(tmp_path / "<b>run", rows, k=1, about={"model": EVIL, "errata": {"puzzles": [{"id": EVIL}]}})
     write_report([run], tmp_path / "r.html")
     page = Page(tmp_path / "r.html")
     assert len(page.scripts) == 2
     assert not page.having("img") and not page.having("b")
-    row = page.data["rows"][0]
-    assert row[2] == row[7] == row[9] == EVIL, "lone surrogates, NUL and markup survive in the viewer's data"
-    assert "<script>alert(1)" not in (tmp_path / "r.html").read_text()
+    assert "<script>alert(1)" not in page.raw
+    assert "<b>run" in page.text
 
 
-def test_several_runs_are_compared_side_by_side(tmp_path):
-    runs = [write_eval(tmp_path / "x" / "eval", ROWS), write_eval(tmp_path / "y" / "eval", ROWS[:2])]
-    write_report(runs, tmp_path / "r.html")
-    page = Page(tmp_path / "r.html")
-    assert page.data["runs"] == ["x/eval", "y/eval"]
-    assert [row[0] for row in page.data["rows"]] == [0, 0, 0, 0, 1, 1]
-    assert len(page.having("svg")) == 2
-    write_report([runs[0], runs[0]], tmp_path / "same.html")
-    assert Page(tmp_path / "same.html").data["runs"] == ["x/eval (1)", "x/eval (2)"]
-
-
-def test_a_run_without_a_score_says_so(tmp_path):
-    run = write_eval(tmp_path / "r", [("a", 0, "judge_error", "x", None)], k=2)
+def test_settings_that_decide_a_score_are_listed(tmp_path):
+    errata = {"puzzles": [{"id": "c", "kind": "wrong_tests", "why": "It expects nonsense.", "action": "left out"}]}
+    run = write_eval(tmp_path / "r", ROWS, about={"preset": "p-1", "errata": errata}, limit=2, system="Be brief.")
     write_report([run], tmp_path / "r.html")
     page = Page(tmp_path / "r.html")
-    assert "no score (incomplete)" in page.text
-    assert "missing 1 (50.0 %)" in page.text
+    for words in ("temperature 0.6", "only the first 2 of each suite", "'Be brief.'", "p-1", "1 of puzzles"):
+        assert words in page.text
+    assert page.table("Known faults of the benchmarks")[1] == [
+        "puzzles", "c", "wrong_tests", "left out", "It expects nonsense.",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "k", "why"),
+    [
+        ([("a", 0, "judge_error", "x", None)], 2, "1 judge errors, 1 missing, nothing was judged"),
+        ([("a", 0, "engine_error", "", None), ("a", 1, "correct", "x", "1")], 2, "1 engine errors"),
+        ([("a", 0, "correct", "x", "1"), ("a", 1, "none", "x", None)], 2, "1 missing"),
+        ([], 2, "nothing was judged"),
+    ],
+)
+def test_a_score_that_is_not_to_be_trusted_is_marked_with_its_reasons(tmp_path, rows, k, why):
+    write_report([write_eval(tmp_path / "r", rows, k=k)], tmp_path / "r.html")
+    page = Page(tmp_path / "r.html")
+    assert page.table("Scores")[1][2].endswith(" (incomplete)")
+    assert f"r, puzzles: {why}" in page.text
+
+
+def test_a_run_that_did_not_finish_is_marked(tmp_path):
+    write_report([write_eval(tmp_path / "r", ROWS, scored=False)], tmp_path / "r.html")
+    page = Page(tmp_path / "r.html")
+    assert page.table("Scores")[1][2] == "25.0 (incomplete)"
+    assert "the run did not finish" in page.text
 
 
 def test_an_empty_run_renders(tmp_path):
     write_report([write_eval(tmp_path / "r", [])], tmp_path / "r.html")
     page = Page(tmp_path / "r.html")
-    assert page.data["rows"] == []
+    assert page.samples() == []
     assert "no score (incomplete)" in page.text and "No token counts." in page.text
 
 
-def test_a_sample_without_verdict_is_shown_as_not_judged(tmp_path):
-    run = write_eval(tmp_path / "r", ROWS)
-    (run / "verdicts.jsonl").write_text("")
-    write_report([run], tmp_path / "r.html")
-    page = Page(tmp_path / "r.html")
-    assert {page.data["statuses"][row[4]] for row in page.data["rows"]} == {"not_judged"}
-
-
-def test_beyond_the_budget_the_longest_completions_are_left_out_and_counted(tmp_path):
-    rows = [("a", i, "correct", "x" * (100_000 if i in (1, 3) else 50), "7") for i in range(6)]
-    run = write_eval(tmp_path / "r", rows, k=6)
-    write_report([run], tmp_path / "r.html", max_bytes=60_000)
-    page = Page(tmp_path / "r.html")
-    assert (tmp_path / "r.html").stat().st_size <= 60_000
-    assert [row[9] is None for row in page.data["rows"]] == [False, True, False, True, False, False]
-    assert page.data["rows"][1][10] == 100_000
-    assert "2 completions, the longest ones, are left out here" in page.text
-
-
-def test_beyond_the_budget_whole_samples_go_last(tmp_path):
-    rows = [("a", i, "correct", "x" * 50, "7" * 900) for i in range(100)]
-    run = write_eval(tmp_path / "r", rows, k=100)
-    write_report([run], tmp_path / "r.html", max_bytes=60_000)
-    page = Page(tmp_path / "r.html")
-    kept = len(page.data["rows"])
-    assert 0 < kept < 100
-    assert f"{100 - kept} whole samples, the last ones, are left out" in page.text
-    assert "100.0" in page.text, "scores cover all samples"
-
-
-def test_the_demos_1600_samples_take_little(tmp_path):
-    rows = [(f"p{i}", j, "correct", "max of 3 and 4 is 4 " * 5, "4") for i in range(200) for j in range(8)]
-    run = write_eval(tmp_path / "r", rows, k=8)
-    start = time.perf_counter()
-    write_report([run], tmp_path / "r.html")
-    assert time.perf_counter() - start < 5
-    assert (tmp_path / "r.html").stat().st_size < 1_000_000
-    assert len(Page(tmp_path / "r.html").data["rows"]) == 1600
-
-
 def test_the_same_runs_give_the_same_bytes(tmp_path):
-    run = write_eval(tmp_path / "r", ROWS)
-    for name in ("one", "two"):
-        write_report([run], tmp_path / name)
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    run = write_eval(tmp_path / "r", ROWS, problems=[problem("a"), problem("b")])
+    for suffix in ("html", "md", "json"):
+        for name in ("one", "two"):
+            write_report([run], tmp_path / f"{name}.{suffix}")
+        assert (tmp_path / f"one.{suffix}").read_bytes() == (tmp_path / f"two.{suffix}").read_bytes()
 
 
 def test_a_failed_report_leaves_the_old_one(tmp_path):

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from dataclasses import asdict
 
 import pytest
-from tools import write_jsonl
+from tools import ROOT, write_jsonl
 
 from klearbench.errors import ConfigError, DataError, UsageError
-from klearbench.suites.files import load_suite_file
 from klearbench.suites.registry import SUITES, load_suite
+from klearbench.suites.suitefile import load_suite_file
 from klearbench.types import Kind
 
-COUNTS = {"aime24": 30, "aime25": 30, "hmmt25": 30, "math500": 500, "gsm8k": 1319}
-FILES = {"gsm8k": "gsm8k_test.jsonl"} | {name: f"{name}.jsonl" for name in COUNTS if name != "gsm8k"}
+COUNTS = {
+    "aime24": 30, "aime25": 30, "aime26": 30, "hmmt25": 30, "amc23": 40, "math500": 500, "gsm8k": 1319, "olympiad": 675,
+}  # fmt: skip
+FILES = {name: f"{name}.jsonl" for name in COUNTS} | {"gsm8k": "gsm8k_test.jsonl", "olympiad": "olympiadbench.jsonl"}
+
+
+@pytest.fixture(autouse=True)
+def _offline(monkeypatch):
+    """As in the folder `suites`: no test asks the real hub."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.delenv("KLEARBENCH_DATA", raising=False)
+    for module in ("huggingface_hub.constants", "datasets.config"):
+        if module in sys.modules:
+            monkeypatch.setattr(f"{module}.HF_HUB_OFFLINE", True)
 
 
 @pytest.mark.shared
@@ -49,7 +63,7 @@ def test_no_answer_and_no_solution_stands_in_a_problem(shared, name):
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", ["aime24", "gsm8k"])
+@pytest.mark.parametrize("name", COUNTS)
 def test_the_gold_of_a_suite_is_accepted_by_its_own_judge(shared, name):
     from klearbench.judging.judge import MathJudge, check_golds
 
@@ -95,8 +109,7 @@ def test_another_number_of_problems_is_refused(tmp_path, count):
         load_suite("aime24", tmp_path)
 
 
-def test_a_missing_file_and_a_missing_folder_say_where_data_is_looked_for(tmp_path, monkeypatch):
-    monkeypatch.delenv("KLEARBENCH_DATA", raising=False)
+def test_a_missing_file_and_a_missing_folder_say_where_data_is_looked_for(tmp_path):
     with pytest.raises(DataError, match=r"aime24\.jsonl: no such file; .*--data-dir"):
         load_suite("aime24", tmp_path)
     with pytest.raises(UsageError, match=r"needs aime24\.jsonl: name its folder"):
@@ -191,3 +204,12 @@ def test_wrong_suite_files_are_refused_in_one_line(tmp_path):
 
     pq.write_table(pa.Table.from_pylist([*aime_rows(2), aime_rows(1)[0]]), tmp_path / "twice.parquet")
     assert "twice.parquet:3: id 'p-0' stands twice" in refused(tmp_path / "twice.parquet")
+
+
+def test_the_page_on_suites_has_every_one_with_its_count_and_where_to_get_it():
+    rows = [line for line in (ROOT / "docs" / "suites.md").read_text().splitlines() if line.startswith("| `")]
+    told = {name: row.split("|") for row in reversed(rows) for name in re.findall("`([^`]+)`", row.split("|")[1])}
+    for name, info in SUITES.items():
+        assert told[name][2].strip().removesuffix(" each") == str(info.count), name
+        assert info.file is None or info.file in told[name][4] or told[name][4].strip() == "the same"
+        assert info.hub is None or info.hub.dataset in told[name][5] or told[name][5].strip().startswith("the same")

@@ -112,11 +112,20 @@ def run(program: Program, stage: Any, source: bytes) -> None:
 
 
 def _arguments() -> list[Any]:
-    """The test's input, one JSON value a line; the program then finds nothing to be read."""
+    """The test's input, one value a line; the program then finds nothing to be read."""
     with open(0, "rb", closefd=False) as file:
         data = file.read()
     os.dup2(NOTHING_FD, 0)
-    return [json.loads(line) for line in data.decode().split("\n") if line.strip()]
+    return [_value(line) for line in data.decode().split("\n") if line.strip()]
+
+
+def _value(line: str) -> Any:
+    """JSON, or after "=" a Python literal: what JSON does not have (tuples, sets, keys other than text)."""
+    if not line.startswith("="):
+        return json.loads(line)
+    import ast
+
+    return ast.literal_eval(line[1:])
 
 
 def _compile(program: Program, source: bytes, stage: Any) -> types.CodeType:

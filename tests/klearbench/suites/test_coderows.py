@@ -8,7 +8,7 @@ import pytest
 from tools import write_jsonl
 
 from klearbench.errors import DataError
-from klearbench.suites.coderows import CODE_KEYS, code_row, read_code_row, refuse_bad_tests
+from klearbench.suites.coderows import CODE_KEYS, code_row, parse_code, read_code_row, refuse_bad_tests
 from klearbench.suites.registry import load_suite
 from klearbench.types import CodeTests, ExpectedOutputs, Kind
 from klearbench.types import TestInputs as Given
@@ -145,3 +145,22 @@ def test_every_labelled_problem_is_read(shared):
             row = json.loads(text)
             found = read_code_row(name, line, row["problem"] | {"id": row["id"]})
             assert len(found.inputs.inputs) == len(row["problem"]["tests"])
+
+
+def test_an_argument_may_be_a_python_literal_and_arrives_as_one():
+    from klearbench.judging.code import CodeJudge
+    from klearbench.types import FinishReason, Sample
+
+    case = {"input": "=(1, 2)\n=[{3}, {4: None}]\n[5]", "output": '["(1, 2)", "[{3}, {4: None}]", "[5]"]'}
+    tests = parse_code("p", {"mode": "functional", "fn_name": "f", "tests": [case]})
+    program = "```python\ndef f(*given):\n    return [repr(value) for value in given]\n```"
+    with CodeJudge() as judge:
+        (verdict,) = judge.judge([(Sample("s", "p", 0, 0, program, 0, 0, FinishReason.stop), tests)])
+    assert str(verdict.status) == "correct", verdict.detail
+
+
+@pytest.mark.parametrize("text", ["=(1,", "=f(1)", "=", "=__import__('os')"])
+def test_a_line_that_is_no_literal_after_its_mark_is_refused(text):
+    row = {"mode": "functional", "fn_name": "f", "tests": [{"input": text, "output": "1"}]}
+    with pytest.raises(ValueError, match="test 1: its input holds no JSON value"):
+        parse_code("p", row)
