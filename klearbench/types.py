@@ -184,7 +184,7 @@ def from_row(cls: type[R], row: Mapping[str, Any]) -> R:
     Raises:
         ValueError: a field is unknown, missing or of the wrong type (one line that names it).
     """
-    readers = _readers(cls)
+    readers = _readers(cls)  # type: ignore[arg-type]
     for name in row:
         if name not in readers:
             allowed = ", ".join(readers)
