@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from klearbench.types import FinishReason, Message, Sample
 
 LOG = logging.getLogger("klearbench.engines")
+LOG.setLevel(logging.INFO)
 """What engines say on their way (retries, rate limits): a run keeps it in its log.txt; warnings reach the terminal."""
 
 
