@@ -247,6 +247,7 @@ def test_templates(folder, tmp_path):
     plain = load_engine(str(folder), chat_template="plain")
     assert plain.tokenizer.decode(plain.render(prompt)) == "max 7 max 3"
     assert (plain.identity()["chat_template"], plain.no_template) == ("plain", False)
+    assert (own.identity()["chat_template"], own.no_template) == ("model", False)
     (tmp_path / "t.jinja").write_text("{% for m in messages %}{{ m['content'] }} = {% endfor %}")
     file = load_engine(str(folder), chat_template=str(tmp_path / "t.jinja"))
     assert file.tokenizer.decode(file.render(prompt)) == "max = 7 max 3 ="

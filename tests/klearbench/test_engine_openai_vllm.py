@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -23,7 +24,7 @@ pytest.importorskip("torch")
 httpx = pytest.importorskip("httpx")
 
 from tools import environment, jsonl, run  # noqa: E402
-from vllmtools import long_requests, trained  # noqa: E402
+from vllmtools import long_requests  # noqa: E402
 
 from klearbench.engines.base import Request, Sampling  # noqa: E402
 from klearbench.engines.openai import OpenAIEngine, load_engine  # noqa: E402
@@ -47,10 +48,10 @@ class Served:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory) -> Iterator[Served]:
+def served(tmp_path_factory, vllm_model) -> Iterator[Served]:
     """A trained tiny model whose own generation_config.json says top_k 1: all is greedy, unless told otherwise."""
     folder = tmp_path_factory.mktemp("served")
-    model = trained(folder / "model")
+    model = Path(shutil.copytree(vllm_model, folder / "model"))
     config = json.loads((model / "generation_config.json").read_text())
     (model / "generation_config.json").write_text(json.dumps(config | {"do_sample": True, "top_k": 1}))
     with socket.socket() as free:
