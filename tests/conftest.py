@@ -3,6 +3,9 @@
 With CI=true a test that is skipped although it bears one of the markers docker, vllm, browser or shared is a failure:
 where the whole suite has to run, a missing tool must not look like a pass. So is a whole module that skips itself,
 because its markers can't be read.
+
+With `-n` (pytest-xdist) a file's tests stay in one process, and so do all files of one unit. Tests with the marker
+`alone` are left to a run of their own, as `make test` does it.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import os
 import signal
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,11 +23,23 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Before anything imports torch: spinning OpenMP threads cost 10x on few cores, and DeepSpeed would look for a GPU.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("DS_ACCELERATOR", "cpu")
+# A file that is missing must never mean a try over the network.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-pytest_plugins = ["pytester", "dockerd"]
+pytest_plugins = ["pytester", "dockerd", "vllmtools"]
 
 ROOT = Path(__file__).resolve().parents[1]
 REQUIRED_IN_CI = ("docker", "vllm", "browser", "shared")
+
+UNITS = {
+    "sandbox": ("test_attacks", "test_code_corpus", "test_docker", "test_doctor", "test_ordinary_user"),
+    "vllm": ("vllm",),
+}
+"""Unit -> parts of the names of the files that one process has to run, one after the other: `sandbox` has one Docker
+engine, and its attacks leave marks that are looked for all over the machine; `vllm` has one engine."""
+FIRST = ("test_kill.py", "test_demo.py", "sandbox", "vllm", "test_kill_random.py", "test_wrong_input.py")
+"""Units that take minutes, the longest first: started last, one of them would run while the other cores have nothing
+left to do."""
 
 
 @pytest.fixture(scope="session")
@@ -61,3 +77,39 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     if report.outcome == "skipped" and _in_ci():
         _fail(report, "a whole module was skipped")
     return report
+
+
+def _unit(nodeid: str) -> str:
+    file = nodeid.partition("::")[0].rpartition("/")[2]
+    return next((unit for unit, parts in UNITS.items() if any(part in file for part in parts)), file)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {unit: place for place, unit in enumerate(FIRST)}
+    items.sort(key=lambda item: places.get(_unit(item.nodeid), len(places)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Units(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _unit(nodeid)
+
+    config.option.loadscopereorder = False  # not by the number of tests, but in the order given above
+    return Units(config, log)
+
+
+def _encodable(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {_encodable(key): _encodable(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return type(data)(map(_encodable, data))
+    return data.encode("utf-8", "backslashreplace").decode() if isinstance(data, str) else data
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, dict[str, Any] | None, dict[str, Any] | None]:
+    """A failure that quotes half a surrogate pair would end the whole run where reports go from process to process."""
+    return _encodable((yield))

@@ -26,7 +26,7 @@ from klearbench.types import CodeTests, ExpectedOutputs, FinishReason, Sample, S
 from klearbench.types import TestInputs as Inputs
 from tests.klearbench.judging.fake_sandbox import doubling
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(400)]
 
 BATCH = 25
 DEFINED = set(Status) - {Status.judge_error, Status.truncated}

@@ -24,7 +24,7 @@ from benchmarks.sandbox_load import PR_SET_CHILD_SUBREAPER, descendants
 from klearbench.sandbox.local import TIERS
 from tests.tools import ROOT, TIMES, complaint, environment, jsonl, ok, start, write_jsonl
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(300)]
 
 PATIENCE_S = 2.0
 TESTS = [{"input": f"{n}\n", "output": f"{2 * n}\n"} for n in range(1, 7)]
