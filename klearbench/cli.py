@@ -70,7 +70,8 @@ def lm_eval_path() -> None:
     """Print the folder that makes our suites tasks of lm-eval.
 
     \b
-    Example:
+    Examples:
+      klearbench lm-eval-path
       lm_eval --model hf --model_args pretrained=MODEL --tasks klear_puzzles \\
         --include_path "$(klearbench lm-eval-path)"
     """

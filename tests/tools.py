@@ -24,6 +24,8 @@ NOTE = re.compile(r"^(note: |[\w .-]+: \d+/\d+ )")
 def environment(fault: str = "", **more: str) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("KLEAR", "MASTER_", "RANK", "WORLD_SIZE"))}
     fixed = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "DS_ACCELERATOR": "cpu", "HF_HUB_OFFLINE": "1"}
+    if "HF_HOME" in more:  # a cache of its own: what another test found must not be found here
+        fixed["HF_DATASETS_CACHE"] = f"{more['HF_HOME']}/datasets"
     return kept | fixed | ({"KLEAR_FAULT": fault} if fault else {}) | more
 
 

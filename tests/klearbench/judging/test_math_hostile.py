@@ -18,6 +18,8 @@ from hostile_rows import rows as hostile_rows
 from klearbench.judging.judge import MathJudge
 from klearbench.types import Answer
 
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
+
 LIMIT_S = 2.0
 _MODULES = {"python": "sympy", "gmpy": "gmpy2", "flint": "flint"}
 GROUND_TYPES = [name for name, module in _MODULES.items() if importlib.util.find_spec(module)]
@@ -44,6 +46,17 @@ def walls(rows: Sequence[Row]) -> dict[str, float]:
     return found
 
 
+def too_slow(rows: Sequence[Row]) -> dict[str, float]:
+    """The rows that take too long each time, of three: once may be another process's doing."""
+    found: dict[str, float] = {}
+    for _ in range(3):
+        found = {name: wall for name, wall in walls(rows).items() if wall > LIMIT_S}
+        rows = [row for row in rows if row[0] in found]
+        if not rows:
+            break
+    return found
+
+
 def slowest(found: dict[str, float]) -> list[tuple[str, float]]:
     return [(name, round(wall, 3)) for name, wall in sorted(found.items(), key=lambda item: -item[1])[:5]]
 
@@ -51,8 +64,7 @@ def slowest(found: dict[str, float]) -> list[tuple[str, float]]:
 @pytest.mark.parametrize("ground_types", GROUND_TYPES)
 def test_hostile_answers_are_judged_within_two_seconds(monkeypatch: pytest.MonkeyPatch, ground_types: str) -> None:
     monkeypatch.setenv("SYMPY_GROUND_TYPES", ground_types)
-    found = walls(list(hostile_rows()))
-    assert {name: wall for name, wall in found.items() if wall > LIMIT_S} == {}
+    assert too_slow(list(hostile_rows())) == {}
 
 
 @pytest.mark.shared
@@ -63,5 +75,4 @@ def test_labelled_answers_are_judged_within_two_seconds(
     monkeypatch.setenv("SYMPY_GROUND_TYPES", ground_types)
     lines = (shared / "cases/math/equivalence_dev.jsonl").read_text().splitlines()
     rows = [(str(r["id"]), str(r["gold"]), str(r["answer"])) for r in map(json.loads, lines)]
-    found = walls(rows)
-    assert {name: wall for name, wall in found.items() if wall > LIMIT_S} == {}
+    assert too_slow(rows) == {}
