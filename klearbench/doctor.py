@@ -75,17 +75,14 @@ def _memory() -> str:
 
 
 def _package_lines() -> Iterator[str]:
+    owners = metadata.packages_distributions()  # it reads the metadata of every package here: once
     for extra, modules in _EXTRAS.items():
         missing = [m for m in modules if importlib.util.find_spec(m) is None]
         if missing:
             yield f"extra {extra}: missing {', '.join(missing)} (remedy: pip install 'klearbench[{extra}]')"
         else:
-            yield f"extra {extra}: ok ({', '.join(f'{m} {_version(m)}' for m in modules)})"
-
-
-def _version(module: str) -> str:
-    names = metadata.packages_distributions().get(module, [module])
-    return metadata.version(names[0])
+            found = (f"{m} {metadata.version(owners.get(m, [m])[0])}" for m in modules)
+            yield f"extra {extra}: ok ({', '.join(found)})"
 
 
 def _device_line() -> str:

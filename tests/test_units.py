@@ -24,7 +24,8 @@ FILES = ("test_a", "test_attacks", "test_b", "test_docker", "test_engine_vllm", 
 
 @pytest.fixture(autouse=True)
 def _plugins_beside_conftest(monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(TESTS), prepend=os.pathsep)
+    # The repository first: beside conftest.py, tests/klearbench would pass for the package.
+    monkeypatch.setenv("PYTHONPATH", f"{TESTS.parent}{os.pathsep}{TESTS}", prepend=os.pathsep)
 
 
 def ran(pytester: pytest.Pytester, *arguments: str) -> list[tuple[str, str]]:
