@@ -148,6 +148,7 @@ def score(run: Path, allow_partial: bool) -> None:
 
     for line in score_lines(rescore(run, allow_partial=allow_partial)):
         click.echo(line)
+    click.echo(f"report: {run / 'report.html'}")
 
 
 @cli.command()

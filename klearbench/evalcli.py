@@ -126,6 +126,7 @@ def run_eval(given: Mapping[str, Any], explicit: Callable[[str], bool]) -> None:
     from klearbench.evaluate import DIFFERENCES, evaluate
     from klearbench.judging.both import count_differences
     from klearbench.reports.text import score_lines
+    from klearbench.run import read_manifest
     from klearbench.suites.registry import load_suite
 
     values, by_suite = _with_preset(given, explicit)
@@ -152,9 +153,8 @@ def run_eval(given: Mapping[str, Any], explicit: Callable[[str], bool]) -> None:
     differing = count_differences(folder / DIFFERENCES)
     if differing is not None:
         click.echo(f"the two math judges differ in {differing} samples: {folder / DIFFERENCES}")
-    for suite in loaded:
-        if suite.errata:
-            click.echo(f"{suite.name}: {len(suite.errata)} errata, listed in the report (--no-errata leaves them out)")
+    for name, errata in read_manifest(folder)["about"]["errata"].items():
+        click.echo(f"{name}: errata for {len(errata)} problems, listed in the report (--no-errata leaves them out)")
     click.echo(f"report: {folder / 'report.html'}")
 
 

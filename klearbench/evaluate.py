@@ -111,7 +111,7 @@ def evaluate(
     """
     _refuse_namesakes(suites)
     refuse_choices(suites, engine)
-    suites = [replace(s, problems=with_system(s, options.system)[: options.limit]) for s in suites]
+    suites = [_asked(suite, options) for suite in suites]
     with open_judges((s.answers[p.id] for s in suites for p in s.problems), options.judging(out)) as judge:
         inputs = {f"suite:{s.name}": s.content_hash for s in suites}
         config = _config(suites, engine, options, judge)
@@ -121,6 +121,16 @@ def evaluate(
             with _engine_log(run):
                 _sample_and_judge(run, suites, engine, options, judge)
             return _score(run, suites, options)
+
+
+def _asked(suite: Suite, options: EvalOptions) -> Suite:
+    """A suite with the problems that are asked. Of a part of them only the errata of these are told."""
+    problems = with_system(suite, options.system)
+    if options.limit is None or options.limit >= len(problems):
+        return replace(suite, problems=problems)
+    asked = problems[: options.limit]
+    ids = {problem.id for problem in asked}
+    return replace(suite, problems=asked, errata=tuple(e for e in suite.errata if e.id in ids))
 
 
 def _refuse_namesakes(suites: Sequence[Suite]) -> None:

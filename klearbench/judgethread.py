@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -19,7 +20,10 @@ from klearbench.store import JsonlWriter
 from klearbench.suites.references import Judge
 from klearbench.types import FinishReason, Reference, Sample, Status, to_row
 
-_AT_ONCE = 256
+_FIRST, _AT_ONCE = 16, 256
+_CHUNK_S = 2.0
+"""What waits is judged in chunks of about so many seconds, from 16 to 256 samples: a verdict is written soon after it
+was given, and a kill loses no more than these."""
 _AHEAD = 1024
 """Samples that wait to be judged, at most: the engine waits for the judge then, and memory stays flat."""
 _GRACE_S = 1.0
@@ -41,6 +45,7 @@ class JudgeThread:
     ) -> None:
         self._judge, self._reference, self._log, self._progress = judge, reference, log, progress
         self._put = self._judged = self._right = 0
+        self._at_once = _FIRST
         self._waiting: queue.Queue[Sample | None] = queue.Queue(_AHEAD)
         self._failure: BaseException | None = None
         self._given_up = threading.Event()
@@ -75,6 +80,7 @@ class JudgeThread:
         try:
             while batch := self._take():
                 fault("judge.batch")
+                began = time.monotonic()
                 verdicts = self._judge.judge([(sample, self._reference(sample)) for sample in batch])
                 for verdict in verdicts:
                     if self._given_up.is_set():  # a judge that was broken off has no word that counts
@@ -82,13 +88,15 @@ class JudgeThread:
                     self._log.append(to_row(verdict))
                     self._judged += 1
                     self._right += verdict.status is Status.correct
+                took = time.monotonic() - began
+                self._at_once = max(_FIRST, min(_AT_ONCE, int(len(batch) * _CHUNK_S / max(took, 1e-3))))
         except BaseException as error:  # for the main thread to raise
             self._failure = error
 
     def _take(self) -> list[Sample]:
         """What waits, at least one; empty at the end."""
         batch: list[Sample] = []
-        while len(batch) < _AT_ONCE:
+        while len(batch) < self._at_once:
             try:
                 sample = self._waiting.get(block=not batch)
             except queue.Empty:

@@ -101,8 +101,10 @@ def settle(run: Path) -> None:
 def write_problems(run: Path, problems: Iterable[Problem]) -> None:
     """Append to problems.jsonl the problems, as they are asked, that it does not hold yet; answers are not in them.
 
-    Of two rows of one problem the last counts.
+    Of two rows of one problem the last counts. A run without samples begins anew: another command may have claimed it.
     """
+    if not (run / SAMPLES).exists() or (run / SAMPLES).stat().st_size == 0:
+        (run / PROBLEMS).unlink(missing_ok=True)
     known = read_problems(run)
     rows = [_plain(to_row(problem)) for problem in problems]
     fresh = [row for row in rows if known.get((row["suite"], row["id"])) != from_row(Problem, row)]

@@ -216,7 +216,7 @@ class Run:
 
 def _nothing_made(path: Path) -> bool:
     """Whether a run folder holds no more than what claiming it leaves."""
-    own = {"manifest.json", "log.txt", ".lock"}
+    own = {"manifest.json", "log.txt", ".lock", "problems.jsonl"}
     return not any(p.is_file() and p.stat().st_size > 0 and p.name not in own for p in path.rglob("*"))
 
 

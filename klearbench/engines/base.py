@@ -12,6 +12,7 @@ from klearbench.types import FinishReason, Message, Sample
 
 LOG = logging.getLogger("klearbench.engines")
 LOG.setLevel(logging.INFO)
+LOG.addHandler(logging.NullHandler())
 """What engines say on their way (retries, rate limits): a run keeps it in its log.txt; warnings reach the terminal."""
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from klearbench.engines.base import LOG
 from klearbench.engines.chat import first_line
 from klearbench.errors import ConfigError, UsageError
 from klearbench.store import content_hash
@@ -75,7 +77,18 @@ def budget(prompt_tokens: int, max_tokens: int, context: int | None) -> int:
         return max_tokens
     if prompt_tokens >= context:
         raise UsageError(f"a prompt has {prompt_tokens} tokens, the model's context is {context}")
+    if context - prompt_tokens < max_tokens:
+        _tell_shortened(context, max_tokens)
     return int(min(max_tokens, context - prompt_tokens))
+
+
+@cache
+def _tell_shortened(context: int, max_tokens: int) -> None:
+    """Once: a sample that ends there is truncated by the context, and not by the limit that the manifest names."""
+    LOG.warning(
+        "the model's context of %d tokens ends samples before --max-tokens %d does (lower it, or stretch the context)",
+        context, max_tokens,
+    )  # fmt: skip
 
 
 def load_stop_tokens(model: str, config: Any, tokenizer: Any) -> list[int]:

@@ -60,11 +60,20 @@ def load_engine(
         made = get_model(backend)
         named = "pretrained" if "pretrained" in inspect.signature(made.__init__).parameters else "model"
         given = {named: model, **simple_parse_args_string(model_args)}
-        lm = made.create_from_arg_obj(given, {"batch_size": batch_size, "device": device})
+        lm = made.create_from_arg_obj(given, {"batch_size": batch_size, "device": device or _device(backend)})
     except Exception as error:  # each backend has its own
         raise UsageError(f"lm-eval's model {backend!r} can't load {model} ({first_line(error)})") from None
     identity = {"backend": backend, "model_hash": model_hash(model), "model_args": model_args}
     return LmEvalEngine(lm, identity, batch_size=batch_size, chat_template=chat_template)
+
+
+def _device(backend: str) -> str | None:
+    """lm-eval's own model asks for a GPU where none is named."""
+    if backend != "hf":
+        return None
+    import torch
+
+    return None if torch.cuda.is_available() else "cpu"
 
 
 class LmEvalEngine:

@@ -17,7 +17,7 @@ from klearbench.judging.judge import MathJudge
 from klearbench.sampling import plan_batches
 from klearbench.store import read_records
 from klearbench.suites import puzzles
-from klearbench.suites.base import Suite
+from klearbench.suites.base import Erratum, Suite
 from klearbench.suites.files import load_problem_file
 from klearbench.types import FinishReason, Sample, Status, Verdict
 
@@ -363,3 +363,27 @@ def test_verdicts_whose_samples_were_lost_are_made_again_and_never_pass_for_comp
         rescore(tmp_path / "run")
     evaluate(tmp_path / "run", [suite], engine, EvalOptions(samples=2))
     assert result(tmp_path / "run") == wanted
+
+
+def test_a_command_that_made_nothing_leaves_its_folder_to_the_corrected_one(tmp_path, suite):
+    def refuses(request):
+        raise UsageError("can't")
+
+    with pytest.raises(UsageError, match="can't"):
+        evaluate(tmp_path / "run", [suite], ToyEngine(refuses, 4), OPTIONS)
+    asked = replace(suite, problems=suite.problems[:3])
+    engine = ToyEngine(reply, 5, name="another")
+    (score,) = evaluate(tmp_path / "run", [asked], engine, OPTIONS)
+    assert score.complete
+    assert [row["id"] for row in jsonl(tmp_path / "run" / "problems.jsonl")] == ["q0", "q1", "q2"]
+
+
+def test_of_a_part_of_a_suite_only_its_own_errata_are_told(tmp_path, suite):
+    faults = tuple(Erratum(key, "wrong_tests", "why", "left out") for key in ("q1", "q9", "gone"))
+    known = replace(suite, errata=faults)
+    evaluate(tmp_path / "part", [known], toy(), replace(OPTIONS, limit=3))
+    evaluate(tmp_path / "whole", [known], toy(), OPTIONS)
+    told = [
+        json.loads((tmp_path / name / "manifest.json").read_text())["about"]["errata"] for name in ("part", "whole")
+    ]
+    assert [[row["id"] for row in found["sums"]] for found in told] == [["q1"], ["q1", "q9", "gone"]]

@@ -148,10 +148,11 @@ def test_a_failed_request_is_no_wrong_answer_and_its_reason_is_logged(tmp_path, 
 
 
 def test_what_engines_tell_stands_in_the_log(tmp_path, suite):
+    before = list(LOG.handlers)
     engine = Backwards(fails=lambda given: LOG.warning("try %s", given) if given == 4 else None)
     evaluate(tmp_path / "run", [suite], engine, OPTIONS)
     assert "engine: try 4" in (tmp_path / "run" / "log.txt").read_text()
-    assert not LOG.handlers
+    assert LOG.handlers == before
 
 
 def test_judging_runs_while_the_engine_works(tmp_path, suite, monkeypatch):
