@@ -166,7 +166,7 @@ class Pool:
             if not self._live:
                 raise EngineDown(
                     f"the vLLM engine is down: all {self._all} replicas ended, the last by {self._last}; what was"
-                    " finished is kept, the same command goes on"
+                    " finished is kept: rerun the same command, and see log.txt if it ends so again"
                 )
             replica = min(self._live, key=lambda r: len(r.jobs))
             job = None

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from klearbench.errors import DataError
+from klearbench.errors import DataError, unknown_name
 from klearbench.store import content_hash, read_rows
 from klearbench.suites.base import Asked, HubSource, Suite
 from klearbench.suites.coderows import read_code_row
@@ -112,10 +112,18 @@ def suite_of_rows(
         if kind is Kind.code:
             answers[key] = read_code_row(where, line, {**row, "id": key})
         else:
-            rule = texts["rule"] or how.rules.get(key, how.rule)
-            answers[key] = Answer(key, str(texts["answer"]), str(rule))
+            rule = _known_rule(str(texts["rule"] or how.rules.get(key, how.rule)), where, line)
+            answers[key] = Answer(key, str(texts["answer"]), rule)
     refuse_count(where, name, len(problems), how.count)
     return Suite(name, tuple(problems.values()), answers, hashed())
+
+
+def _known_rule(rule: str, where: object, line: int) -> str:
+    from klearbench.judging.math import RULES
+
+    if rule not in RULES:
+        raise DataError(where, unknown_name("rule", rule, RULES), line)
+    return rule
 
 
 def is_text(value: Any) -> bool:
