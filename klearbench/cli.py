@@ -174,17 +174,18 @@ def regress(base: Path, candidate: Path, max_drop: float, confidence: float, met
 
 @cli.command()
 @click.argument("runs", type=_FOLDER, nargs=-1, required=True)
-@click.option("-o", "--out", type=_FOLDER, required=True, help="HTML file.")
-def report(runs: tuple[Path, ...], out: Path) -> None:
-    """Write one self-contained HTML report of one or several runs.
+@click.option("--max-mb", type=click.IntRange(1), help="From this size long completions are files.  [default: 48]")
+@click.option("-o", "--out", type=_FOLDER, required=True, help="The report: .html, .md or .json.")
+def report(runs: tuple[Path, ...], out: Path, max_mb: int | None) -> None:
+    """Write a report of one or several runs: HTML (one self-contained file), Markdown or JSON, by the suffix.
 
     \b
     Example:
       klearbench report runs/sft runs/gppo -o compare.html
     """
-    from klearbench.reports.html import write_report
+    from klearbench.reports.html import MAX_BYTES, write_report
 
-    write_report(list(runs), out)
+    write_report(list(runs), out, max_bytes=max_mb * 1_000_000 if max_mb else MAX_BYTES)
     click.echo(f"report: {out}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import signal
@@ -16,6 +17,7 @@ from klearbench.errors import EXIT_CRASH, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE,
 from klearbench.store import disk_full
 
 _PATHS = (PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError)
+_PATH_ERRORS = (errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
 """What a path of the user's can be: the system's own words are clear enough."""
 
 
@@ -77,7 +79,7 @@ def _run(group: click.Group, name: str, arguments: list[str], debug: bool) -> in
         full = disk_full(error, error.filename or "the disk")
         if full is not None:
             return _fail(name, str(full), full.exit_code, debug)
-        if isinstance(error, _PATHS) and error.filename:
+        if error.filename and (isinstance(error, _PATHS) or error.errno in _PATH_ERRORS):
             return _fail(name, f"{error.filename2 or error.filename}: {error.strerror}", EXIT_USAGE, debug)
         return _crash(name, error, debug)
     except ModuleNotFoundError as error:

@@ -178,6 +178,8 @@ def _options(values: Mapping[str, Any], by_suite: Mapping[str, int]) -> Any:
     from klearbench.engines.base import Sampling
     from klearbench.evaluate import EvalOptions
 
+    if "" in values["stop"]:
+        raise UsageError("--stop '': an empty text ends every completion before it begins")
     return EvalOptions(
         samples=values["samples"] or by_suite,
         limit=values["limit"],
@@ -208,12 +210,15 @@ def _engine_options(values: Mapping[str, Any]) -> dict[str, Any]:
     options = {name: values[name] for name in _ENGINE_FLAGS if values[name] is not None}
     for text in values["engine_args"]:
         name, equals, value = text.partition("=")
+        name = name.replace("-", "_")
         if not equals or not name:
             raise UsageError(f"--engine-arg {text!r}: write it as key=value, for instance --engine-arg timeout_s=60")
+        if name in options:
+            raise UsageError(f"--engine-arg {text!r}: {name} is given twice, the other time by a flag of its own")
         try:
-            options[name.replace("-", "_")] = json.loads(value)
+            options[name] = json.loads(value)
         except ValueError:
-            options[name.replace("-", "_")] = value
+            options[name] = value
     return options
 
 

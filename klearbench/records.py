@@ -20,6 +20,8 @@ from klearbench.types import FinishReason, Problem, Sample, SampleKey, Status, V
 
 SAMPLES, VERDICTS, PROBLEMS = "samples.jsonl", "verdicts.jsonl", "problems.jsonl"
 _VOTE_CHARS = 200
+META = ("difficulty", "platform", "subject", "level", "title", "topic", "category", "split", "year")
+"""What problems.jsonl has of a problem's meta."""
 
 
 def light_samples(run: Path) -> Iterator[Sample]:
@@ -114,8 +116,10 @@ def write_problems(run: Path, problems: Iterable[Problem]) -> None:
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as JSON can hold it: a date or bytes of a Parquet file become text, NaN becomes null."""
-    text = json.dumps(row, default=str)
+    """A row as JSON can hold it (NaN becomes null), of its meta only what is known to hold no answer: a column of a
+    user's file may have any name."""
+    meta = {key: value for key, value in row["meta"].items() if key in META and isinstance(value, str | int | float)}
+    text = json.dumps({**row, "meta": meta}, default=str)
     loaded: dict[str, Any] = json.loads(text, parse_constant=lambda name: None)
     return loaded
 
@@ -133,6 +137,6 @@ def asked_problems(path: Path, manifest: Mapping[str, object]) -> dict[str, list
     """The ids of the problems that a run asked, by suite. Raises DataError where the manifest does not say."""
     about = manifest.get("about")
     problems = about.get("problems") if isinstance(about, Mapping) else None
-    if not isinstance(problems, dict):
+    if not isinstance(problems, dict) or not all(isinstance(ids, list) for ids in problems.values()):
         raise DataError(path / "manifest.json", "does not name the run's problems (about.problems)")
     return problems

@@ -138,6 +138,9 @@ def _load_manifest(path: Path) -> dict[str, Any]:
         raise DataError(path, f"not a readable manifest ({error})") from None
     if not isinstance(loaded, dict) or "config" not in loaded:
         raise DataError(path, "not a manifest (no 'config')")
+    for part in ("config", "inputs", "about"):
+        if not isinstance(loaded.get(part, {}), dict):
+            raise DataError(path, f"not a readable manifest ({part} is {loaded[part]!r}, an object was expected)")
     return loaded
 
 

@@ -218,30 +218,30 @@ def _reader(hint: Any) -> Reader:
             return members[value]
 
         return read_member
-    fits = _fits(hint)
+    fitting = fits(hint)
     wanted = getattr(hint, "__name__", str(hint)) if isinstance(hint, type) else str(hint).replace("typing.", "")
 
     def read(name: str, value: Any) -> Any:
-        if not fits(value):
+        if not fitting(value):
             raise ValueError(f"{name} is {reprlib.repr(value)} ({type(value).__name__}); {wanted} is expected")
         return tuple(value) if isinstance(value, list) else value
 
     return read
 
 
-def _fits(hint: Any) -> Callable[[Any], bool]:
+def fits(hint: Any) -> Callable[[Any], bool]:
     """Whether a JSON value is one of a type."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
         return lambda value: True
     if origin in (Union, UnionType):
-        ways = [_fits(argument) for argument in arguments]
+        ways = [fits(argument) for argument in arguments]
         return lambda value: any(way(value) for way in ways)
     if origin is tuple:
-        item = _fits(arguments[0])
+        item = fits(arguments[0])
         return lambda value: isinstance(value, list | tuple) and all(map(item, value))
     if origin is Mapping:
-        entry = _fits(arguments[1])
+        entry = fits(arguments[1])
         return lambda value: isinstance(value, Mapping) and all(map(entry, value.values()))
     if hint is float:
         return lambda value: isinstance(value, int | float) and not isinstance(value, bool)

@@ -14,7 +14,7 @@ from typing import Any
 
 from klearbench.errors import ConfigError, UsageError
 from klearbench.store import text_hash
-from klearbench.types import Message
+from klearbench.types import Message, parquet_text
 
 PLAIN = "plain"
 """The explicit template of models that have none: the messages' contents, a blank line between, a newline after."""
@@ -46,7 +46,7 @@ class Chat:
 
         if self.template == PLAIN:
             text = "\n\n".join(message["content"] for message in prompt) + "\n"
-            return list(self.tokenizer(text)["input_ids"])
+            return list(self.tokenizer(parquet_text(text))["input_ids"])
         try:
             return render_chat(self.tokenizer, prompt, self.thinking)
         except TemplateError as error:
@@ -121,7 +121,7 @@ def load_tokenizer(model: str) -> Any:
 
 def render_chat(tokenizer: Any, messages: Sequence[Message], thinking: bool | None = None) -> list[int]:
     """Token ids of a chat up to the assistant's turn; trainers use it too, so that both sides read the same prompt."""
-    plain = [dict(message) for message in messages]
+    plain = [{key: parquet_text(text) for key, text in message.items()} for message in messages]
     switch = {} if thinking is None else {"enable_thinking": thinking}
     ids = tokenizer.apply_chat_template(plain, add_generation_prompt=True, tokenize=True, return_dict=False, **switch)
     return list(ids)

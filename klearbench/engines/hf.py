@@ -23,7 +23,7 @@ from klearbench.engines.base import Generation, Request, Sampling
 from klearbench.engines.chat import Chat, chat_of, completion_text, first_line, load_chat, load_tokenizer, render_chat
 from klearbench.engines.checkpoint import budget, check_dtype, context_of, load_config, model_hash, stop_tokens
 from klearbench.engines.draws import SeededSampler, StopAtTexts
-from klearbench.errors import UsageError
+from klearbench.errors import ConfigError, UsageError
 from klearbench.types import FinishReason, Message
 
 __all__ = ["HfEngine", "load_engine", "load_tokenizer", "load_weights", "render_chat", "weights_hash"]
@@ -61,7 +61,11 @@ def load_engine(
     chat = load_chat(model, chat_template, thinking)
     config = load_config(model, rope_scaling)
     where = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    weights = load_weights(model, config=config, dtype=dtype).to(where)
+    weights = load_weights(model, config=config, dtype=dtype)
+    try:
+        weights = weights.to(where)
+    except (RuntimeError, AssertionError) as error:  # no such device, or torch was built without it
+        raise ConfigError(f"device {where!r} can't be used ({first_line(error)})") from None
     identity = {
         "model_hash": model_hash(model),
         "dtype": str(weights.dtype).removeprefix("torch."),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
 from klearbench.engines.base import Engine
 from klearbench.errors import ConfigError, UsageError, unknown_name
+from klearbench.types import fits
 
 ENGINES: dict[str, str] = {
     "hf": "klearbench.engines.hf:load_engine",
@@ -42,7 +43,18 @@ def build_engine(name: str, options: Mapping[str, Any]) -> Engine:
     for option in options:
         if option not in parameters:
             raise ConfigError(f"engine {name!r}: {unknown_name('option', option, parameters)}")
+    _check_types(name, build, options)
     for parameter in parameters.values():
         if parameter.default is parameter.empty and parameter.name not in options:
             raise UsageError(f"engine {name!r} needs --{parameter.name.replace('_', '-')}")
     return cast(Engine, build(**options))
+
+
+def _check_types(engine: str, build: Any, options: Mapping[str, Any]) -> None:
+    """Refuse a value of another type than the builder's annotation, and a batch of nothing."""
+    hints = get_type_hints(build.__init__ if inspect.isclass(build) else build)
+    for option, value in options.items():
+        hint = hints[option]
+        if not fits(hint)(value) or (option == "batch_size" and value < 1):
+            wanted = (hint.__name__ if isinstance(hint, type) else str(hint)).replace("typing.", "")
+            raise ConfigError(f"engine {engine!r}: {option} is {value!r} ({wanted} is expected)")

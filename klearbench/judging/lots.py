@@ -16,7 +16,7 @@ from klearbench.judging.checks import Check, ReferenceFault, held_against, run_c
 from klearbench.judging.compare import Comparison, shorten
 from klearbench.judging.outcome import SLEEPS, needs_run_alone, status_of, why
 from klearbench.judging.schedule import Gate, Slots
-from klearbench.judging.views import View
+from klearbench.judging.views import View, kind_of
 from klearbench.sandbox.base import Command, RunResult, RunStatus, SandboxError
 from klearbench.types import CodeTests, Status
 
@@ -214,7 +214,7 @@ class TestLot:
         for view in self.series.views:
             status = status_of(result, tests.inputs, exit_counts=view.rules.exit_counts)
             if status is Status.compile_error:
-                view.refused(f"{why(result, status, tests.inputs)} [{result.slot}]")
+                view.refused(f"{why(result, status, tests.inputs)} [{kind_of(result.slot)}]")
                 self.series.refused = True
             elif status is None:
                 open_views.append(view)
@@ -226,7 +226,7 @@ class TestLot:
                 self._hold_against(test, result, open_views)
 
     def _failed(self, view: View, test: int, status: Status, result: RunResult) -> None:
-        view.failed(test, status, lambda: f"{why(result, status, self.series.tests.inputs)} [{result.slot}]")
+        view.failed(test, status, lambda: f"{why(result, status, self.series.tests.inputs)} [{kind_of(result.slot)}]")
 
     def _hold_against(self, test: int, result: RunResult, views: Sequence[View]) -> None:
         """Compare a test's output with what was expected, or keep it for the checker program."""
@@ -247,7 +247,9 @@ class TestLot:
             view.passed(test)
             return
         given = self.series.tests.inputs.inputs[test]
-        view.failed(test, Status.wrong_answer, lambda: f"{comparison.detail} (input {shorten(given)}) [{slot}]")
+        view.failed(
+            test, Status.wrong_answer, lambda: f"{comparison.detail} (input {shorten(given)}) [{kind_of(slot)}]"
+        )
 
     def _check(self, slots: Slots) -> None:
         """Let the checker program see the outputs that wait for it."""

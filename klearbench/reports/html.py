@@ -30,6 +30,8 @@ SCRIPTS = ("render.js", "report.js")
 VENDOR = ("temml.min.js", "highlight.min.js")
 """Of others; see vendor/LICENSES.md. They are packed like data, and put to work when the first sample is opened."""
 _HERE = "klearbench.reports"
+OWN = ("manifest.json", "scores.json")
+"""What a report must never be written over."""
 _DATA, _SIZE = "<!--data-->", "<!--size-->"  # no text of a run can hold these: its `<` is escaped
 
 
@@ -47,6 +49,8 @@ def write_report(runs: Sequence[Path], out: Path, *, max_bytes: int = MAX_BYTES)
     """
     if out.suffix.lower() not in FORMATS:
         raise UsageError(f"{out}: " + unknown_name("format of a report", out.suffix, FORMATS))
+    if out.name in OWN and (out.parent / "manifest.json").exists():
+        raise UsageError(f"{out} is a run's own file; give the report another name")
     FORMATS[out.suffix.lower()](read_bundle(runs), out, max_bytes)
 
 

@@ -6,8 +6,10 @@ the next is what contamination looks like.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from klearbench.scoring.uncertainty import Count, Interval, interval_fixed, mean_share
 from klearbench.types import Problem
@@ -43,7 +45,13 @@ _ORDER = {name: place for place, name in enumerate(("easy", "medium", "hard"))}
 
 
 def _month(problem: Problem) -> str | None:
-    return problem.date[:7] if problem.date and len(problem.date) >= 7 else None
+    """The month of an ISO date; another text is no date."""
+    if not re.match(r"\d{4}-\d\d-\d\d", problem.date or ""):
+        return None
+    try:
+        return date.fromisoformat(str(problem.date)[:10]).isoformat()[:7]
+    except ValueError:
+        return None
 
 
 def _meta(name: str) -> Callable[[Problem], str | None]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from klearbench.errors import DataError, UsageError
-from klearbench.records import light_samples, light_verdicts, read_problems, whole_records
+from klearbench.records import asked_problems, light_samples, light_verdicts, read_problems, whole_records
 from klearbench.run import read_manifest
 from klearbench.scoring.groups import Grouping, GroupScore, ProblemScore, groups_of, score_groups
 from klearbench.scoring.uncertainty import Count, Interval, interval_fixed, interval_problems, mean_share
@@ -231,18 +231,20 @@ class EvalRun:
 
 
 def read_eval(path: Path) -> EvalRun:
-    """Read a run folder and score it. The problems are those of scores.json and those that the records name.
+    """Read a run folder and score it. The problems are those of its manifest (of its scores.json, in an older folder)
+    and those that the records name.
 
     Raises:
         DataError: no run folder, not one of `klearbench eval`, or a corrupt file (with its line).
     """
     manifest = read_manifest(path)
     config = manifest["config"]
-    if config.get("command") != "eval" or not isinstance(config.get("samples"), int | dict) or "suites" not in config:
+    if config.get("command") != "eval" or not _readable(config):
         raise DataError(path, "is no run of `klearbench eval`")
     samples, verdicts = list(light_samples(path)), list(light_verdicts(path))
     problems = read_problems(path)
     written = _written_scores(path / "scores.json")
+    named = asked_problems(path, manifest) if "problems" in manifest.get("about", {}) else {}
     seen: dict[str, set[str]] = {suite: set() for suite in config["suites"]}
     for name, problem, _ in (*(s.key for s in samples), *(v.key for v in verdicts)):
         seen.setdefault(name, set()).add(problem)
@@ -251,16 +253,26 @@ def read_eval(path: Path) -> EvalRun:
         wanted = samples_of(config["samples"], suite)
         k, asked = written.get(suite, (None, []))
         finished = finished and k == wanted and seen[suite] <= set(asked)  # else the run was extended since
-        ids = [*asked, *sorted(seen[suite] - set(asked))]
+        first = named.get(suite, asked)
+        ids = [*first, *sorted(seen[suite] - set(first))]
         scores[suite] = score_suite(suite, samples, verdicts, ids, wanted, groups_of(suite, ids, problems))
     return EvalRun(path, manifest, samples, verdicts, scores, finished, problems)
+
+
+def _readable(config: Mapping[str, Any]) -> bool:
+    """Whether a configuration names suites, and how many samples of each."""
+    suites, samples = config.get("suites"), config.get("samples")
+    if not isinstance(suites, list) or not all(isinstance(suite, str) for suite in suites):
+        return False
+    counts = [samples.get(suite) for suite in suites] if isinstance(samples, dict) else [samples]
+    return all(isinstance(count, int) and count > 0 for count in counts)
 
 
 def _written_scores(path: Path) -> dict[str, tuple[int, list[str]]]:
     """From scores.json, by suite: k and the problems. Empty when there is no such file."""
     try:
         loaded = json.loads(path.read_text())
-        return {name: (row["k"], [p["problem_id"] for p in row["per_problem"]]) for name, row in loaded.items()}
+        return {name: (row["k"], [str(p["problem_id"]) for p in row["per_problem"]]) for name, row in loaded.items()}
     except FileNotFoundError:
         return {}
     except (ValueError, KeyError, TypeError, AttributeError) as error:

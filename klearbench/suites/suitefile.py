@@ -179,3 +179,5 @@ def _id_file(path: Path) -> list[str]:
         return path.read_text(encoding="utf-8").split()
     except FileNotFoundError:
         raise DataError(path, "no such file (ids: one a line)") from None
+    except UnicodeDecodeError as error:
+        raise DataError(path, f"not UTF-8 ({error.reason} at byte {error.start})") from None

@@ -90,3 +90,38 @@ def test_an_unknown_preset_is_named_with_those_there_are(tmp_path):
     said = complaint(run(*PUZZLES, "--preset", "klear-32", "-o", tmp_path / "x"))
     assert all(name in said for name in PRESETS) and "did you mean 'klear-32k'" in said
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--stop", ""), "an empty text ends every completion"),
+        (("--engine-arg", "batch_size=0"), "batch_size is 0 (int is expected)"),
+        (("--engine-arg", "batch_size=x"), "batch_size is 'x' (int is expected)"),
+        (("--engine-arg", "errors=5"), "errors is 5"),
+        (("--batch-size", 4, "--engine-arg", "batch-size=3"), "batch_size is given twice"),
+    ],
+)
+def test_values_that_no_engine_can_take_are_refused_in_one_line(tmp_path, words, says):
+    assert says in complaint(run(*PUZZLES, *words, "-o", tmp_path / "x"))
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_report_is_never_written_over_a_runs_own_file(tmp_path):
+    ok(*PUZZLES, "-o", tmp_path / "run")
+    kept = (tmp_path / "run/manifest.json").read_bytes()
+    said = complaint(run("klearbench", "report", tmp_path / "run", "-o", tmp_path / "run/manifest.json"))
+    assert "a run's own file" in said
+    assert (tmp_path / "run/manifest.json").read_bytes() == kept
+
+
+@pytest.mark.parametrize(
+    "spoiled", [{"config": 5}, {"about": []}, {"inputs": 5}, {"about": {"problems": {"puzzles": 5}}}]
+)
+@pytest.mark.parametrize("command", ["score", "report"])
+def test_a_manifest_of_another_shape_is_one_line(tmp_path, spoiled, command):
+    ok(*PUZZLES, "-o", tmp_path)
+    path = tmp_path / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | spoiled))
+    words = ("-o", tmp_path / "x.html") if command == "report" else ()
+    assert "manifest.json" in complaint(run("klearbench", command, tmp_path, *words))

@@ -43,3 +43,11 @@ def test_a_group_of_which_nothing_was_judged_has_no_score():
     names = {"difficulty": {"a": "hard", "d": "easy"}}
     easy, _ = score_groups(ROWS, names)["difficulty"]
     assert (easy.avg, easy.interval, easy.truncated_share, easy.judged) == (None, None, None, 0)
+
+
+def test_only_iso_dates_have_a_month():
+    dates = {"a": "January 5, 2024", "b": "20240801", "c": "2024-13-45", "d": "2024-08-01"}
+    problems = {("s", key): problem(key, date) for key, date in dates.items()}
+    assert groups_of("s", list(dates), problems | {("s", "e"): problem("e", "2024-09-30T08:00")}) == {}
+    both = groups_of("s", [*dates, "e"], problems | {("s", "e"): problem("e", "2024-09-30T08:00")})
+    assert both == {"month": {"d": "2024-08", "e": "2024-09"}}

@@ -87,11 +87,19 @@ def test_keep_lines_counts_whole_rows_alone(tmp_path):
 
 
 def test_problems_are_written_once_and_a_changed_one_again(tmp_path):
-    problem = Problem("a", "s", Kind.math, ({"role": "user", "content": "1?"},), meta={"day": float("nan"), "n": 1})
+    problem = Problem(
+        "a",
+        "s",
+        Kind.math,
+        ({"role": "user", "content": "1?"},),
+        meta={"level": float("nan"), "year": 1, "label": "7", "extra_info": {"answer": "7"}},
+    )
     write_problems(tmp_path, [problem])
     write_problems(tmp_path, [problem])
     assert len((tmp_path / "problems.jsonl").read_text().splitlines()) == 1
     changed = replace(problem, prompt=({"role": "user", "content": "2?"},))
     write_problems(tmp_path, [problem, changed])
     assert read_problems(tmp_path)["s", "a"].prompt == ({"role": "user", "content": "2?"},)
-    assert read_problems(tmp_path)["s", "a"].meta == {"day": None, "n": 1}
+    assert read_problems(tmp_path)["s", "a"].meta == {"level": None, "year": 1}, (
+        "columns of any other name may hold an answer"
+    )

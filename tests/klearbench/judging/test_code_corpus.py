@@ -29,4 +29,4 @@ def test_every_labelled_program_has_its_verdict_in_docker(shared: Path, docker_h
     verdicts = judge_rows(rows, "docker", 4)
     assert judging_faults(rows, verdicts) == []
     ran = [v["detail"] for v in verdicts if v["status"] not in ("no_answer", "truncated")]
-    assert ran and all("[docker:" in detail for detail in ran)
+    assert ran and all("[docker submission]" in detail for detail in ran)

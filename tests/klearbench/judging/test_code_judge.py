@@ -55,7 +55,7 @@ def test_all_tests_pass() -> None:
     assert verdict.extracted == "it"
     assert (verdict.cpu_s, verdict.wall_s) == (pytest.approx(0.03), pytest.approx(0.06))
     assert verdict.peak_mb == 10.0
-    assert "[fake:1 submission]" in verdict.detail
+    assert "[fake submission]" in verdict.detail
 
 
 def test_the_score_is_the_share_of_passed_tests_and_the_status_that_of_the_first_failing_one() -> None:
@@ -67,7 +67,7 @@ def test_the_score_is_the_share_of_passed_tests_and_the_status_that_of_the_first
     }
     verdict = one(lambda data, call: endings[data], doubling([1, 2, 3, 4]))
     assert (verdict.status, verdict.score, verdict.passed, verdict.total) == (Status.wrong_answer, 0.5, 2, 4)
-    assert verdict.detail == "test 2 of 4: line 1: expected '4', got '5' (input '2') [fake:1 submission]"
+    assert verdict.detail == "test 2 of 4: line 1: expected '4', got '5' (input '2') [fake submission]"
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_the_score_is_the_share_of_passed_tests_and_the_status_that_of_the_first
 def test_how_a_run_fails(result: RunResult, status: Status, detail: str) -> None:
     verdict = one(result, doubling([1], time_limit_s=2.0, memory_limit_mb=256))
     assert (verdict.status, verdict.score, verdict.passed) == (status, 0.0, 0)
-    assert "test 1 of 1: " in verdict.detail and detail in verdict.detail and "[fake:1 submission]" in verdict.detail
+    assert "test 1 of 1: " in verdict.detail and detail in verdict.detail and "[fake submission]" in verdict.detail
 
 
 def test_limits_given_to_the_sandbox() -> None:
@@ -108,7 +108,7 @@ def test_a_program_that_does_not_compile_fails_as_a_whole_and_is_tried_once() ->
     box = FakeSandbox({"it": lambda d, c: ran(status=RunStatus.compile_error, exit_code=None, stderr=b"SyntaxError")})
     [verdict] = judge([(sample("it"), doubling(range(10)))], box)
     assert (verdict.status, verdict.score, verdict.passed, verdict.total) == (Status.compile_error, 0.0, 0, 10)
-    assert verdict.detail == "'SyntaxError' [fake:1 submission]"
+    assert verdict.detail == "'SyntaxError' [fake submission]"
     assert len(box.calls) == 1
 
 
@@ -514,7 +514,7 @@ def test_a_checker_program_runs_in_slots_of_its_own() -> None:
     tests = doubling([1, 2, 3], outputs=["100", "100", "7"], checker=CHECKER)
     [verdict] = judge([(sample("it"), tests)], box)
     assert (verdict.status, verdict.passed) == (Status.wrong_answer, 2)
-    assert verdict.detail == "test 3 of 3: the checker refuses the output (input '3') [fake:1 submission]"
+    assert verdict.detail == "test 3 of 3: the checker refuses the output (input '3') [fake submission]"
     roles = {call.command.code: {(c.role, c.slot) for c in box.calls if c.command.code == call.command.code}
              for call in box.calls}  # fmt: skip
     assert roles == {"it": {("submission", "fake:1 submission")}, CHECKER: {("checker", "fake:2 checker")}}

@@ -69,7 +69,7 @@ def test_rows_of_both_kinds_come_out_in_the_files_order(files: Files, box: FakeS
     ]
     assert statuses(files[2]) == STATUSES
     assert rows[3]["score"] == pytest.approx(1 / 3) and rows[3]["suite"] == "p"
-    assert "test 2 of 3" in rows[3]["detail"] and "[fake:" in rows[3]["detail"]
+    assert "test 2 of 3" in rows[3]["detail"] and "[fake submission]" in rows[3]["detail"]
     assert steps[-1] == (6, 6) and (summary.judged, summary.differences) == (6, 0)
 
 
