@@ -251,10 +251,12 @@ def _merge(path: Path, old: dict[str, Any], new: dict[str, Any], extends: Sequen
     before, after = (
         {
             name: value
-            for name, value in flatten({"config": m["config"], "inputs": m.get("inputs", {})}).items()
+            for name, value in flatten(
+                {"config": _by_part(m["config"], o["config"]), "inputs": m.get("inputs", {})}
+            ).items()
             if value != {}
         }
-        for m in (old, new)
+        for m, o in ((old, new), (new, old))
     )
     for name in sorted(before.keys() | after.keys(), key=lambda name: (name != "config.command", name)):
         was, now = before.get(name), after.get(name)
@@ -264,6 +266,14 @@ def _merge(path: Path, old: dict[str, Any], new: dict[str, Any], extends: Sequen
         remedy = f"use the same {short}, or another -o"
         raise RunConflict(f"{path} was made with {short} = {was!r}, this command has {now!r}; {remedy}")
     return {**old, **{part: new[part] for part in ("config", "inputs", "about")}}
+
+
+def _by_part(config: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration in the other's form: a number that stands for all parts, where the other has one a part."""
+    return {
+        key: dict.fromkeys(other[key], value) if isinstance(value, int) and isinstance(other.get(key), dict) else value
+        for key, value in config.items()
+    }
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

@@ -20,14 +20,14 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from klearbench.config import Section, load_recipe
-from klearbench.errors import DataError, UsageError, nearest
+from klearbench.errors import ConfigError, DataError, UsageError, nearest
 from klearbench.store import content_hash, text_hash
 from klearbench.suites.base import Asked, Suite
 from klearbench.suites.files import Column, Reading, file_rows, load_problem_file, suite_of_rows
 from klearbench.suites.hub import hub_rows, rows_hash
 from klearbench.suites.livecodebench import load_rows as load_lcb_rows
 from klearbench.suites.lookup import NumberedRow
-from klearbench.suites.registry import load_suite
+from klearbench.suites.registry import SUITES, load_suite
 from klearbench.types import Kind
 
 _OF_HUB: tuple[str, ...] = ("config", "split", "revision")
@@ -97,6 +97,10 @@ def load_suite_file(path: Path, asked: Asked | None = None) -> Suite:
     if path.suffix not in (".yaml", ".yml"):
         raise UsageError(f"{path}: a suite file ends in .jsonl, .parquet or .yaml")
     spec = load_recipe(path, SuiteFile)
+    if spec.name in SUITES:
+        raise ConfigError(
+            f"{path}: name is {spec.name!r}, a known suite whose figures would stand beside yours; rename it"
+        )
     suite = _whole(path, spec, asked or Asked())
     return suite if spec.ids is None else _chosen(suite, path, spec.ids)
 
@@ -148,7 +152,12 @@ def _matching(rows: Iterable[NumberedRow], spec: SuiteFile) -> Iterator[Numbered
 
 def _renamed(path: Path, spec: SuiteFile, asked: Asked) -> Suite:
     """A known suite under the file's own name, so that no record of a part is taken for one of the whole."""
-    known = load_suite(str(spec.suite), asked.data_dir, prompt=asked.prompt, errata=asked.errata)
+    name = str(spec.suite)
+    if Path(name).suffix in (".jsonl", ".parquet", ".yaml", ".yml"):
+        name = str(path.parent / name)
+        if Path(name).resolve() == path.resolve():
+            raise ConfigError(f"{path}: suite names the file itself")
+    known = load_suite(name, asked.data_dir, prompt=asked.prompt, errata=asked.errata)
     if spec.count is not None and len(known.problems) != spec.count:
         raise DataError(path, f"count is {spec.count}, but {spec.suite!r} has {len(known.problems)} problems")
     return replace(known, name=spec.name, problems=tuple(replace(p, suite=spec.name) for p in known.problems))

@@ -20,7 +20,7 @@ from klearbench.engines.base import (
     sample_seed,
     stream_in_order,
 )
-from klearbench.errors import EngineDown, IncompleteError
+from klearbench.errors import EngineDown, IncompleteError, RunConflict
 from klearbench.evaluate import EvalOptions, evaluate
 from klearbench.judging.judge import MathJudge
 from klearbench.suites.base import Suite
@@ -242,3 +242,8 @@ def test_suites_may_differ_in_their_samples(tmp_path, suite):
         tmp_path / "run", [suite, other], ToyEngine(right, 5), EvalOptions(samples={"sums": 1, "other": 4})
     )
     assert (first.k, second.k) == (1, 4), "one suite's samples are raised alone"
+    first, second = evaluate(tmp_path / "run", [suite, other], ToyEngine(right, 5), EvalOptions(samples=4))
+    assert (first.k, second.k) == (4, 4), "one number for all of them, raised for one"
+    with pytest.raises(RunConflict, match=r"samples\.other = 4, this command has 3"):
+        options = EvalOptions(samples={"sums": 5, "other": 3})
+        evaluate(tmp_path / "run", [suite, other], ToyEngine(right, 5), options)

@@ -172,3 +172,20 @@ def test_a_dataset_that_can_not_be_had_is_one_line(tmp_path, hub, split):
     with pytest.raises(DataError) as caught:
         load_suite(yaml(tmp_path, f"hub: {hub}\nsplit: {split}\n{FIELDS}", None))
     assert f"({split}): can't be read from the hub: " in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_known_suites_name_is_refused(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("name: aime24\nsuite: puzzles\n")
+    with pytest.raises(ConfigError, match="name is 'aime24', a known suite"):
+        load_suite(str(path))
+
+
+def test_a_suite_file_may_name_another_beside_it_and_not_itself(tmp_path):
+    (tmp_path / "rows.jsonl").write_text('{"id": "a", "problem": "1?", "answer": "1"}\n')
+    (tmp_path / "inner.yaml").write_text("name: inner\nfile: rows.jsonl\n")
+    (tmp_path / "outer.yaml").write_text("name: outer\nsuite: inner.yaml\n")
+    assert [p.suite for p in load_suite(str(tmp_path / "outer.yaml")).problems] == ["outer"]
+    (tmp_path / "self.yaml").write_text("name: mine\nsuite: self.yaml\n")
+    with pytest.raises(ConfigError, match="names the file itself"):
+        load_suite(str(tmp_path / "self.yaml"))
