@@ -20,12 +20,14 @@ os.environ["OMP_NUM_THREADS"] = "1"
 def main() -> None:
     """Print one line a figure."""
     import code_judging
+    import harness_overhead
     import math_judging
 
     for bench in (start_up, sampling, sft_step):
         print(bench(), flush=True)
     math_judging.main()
     code_judging.main([])
+    harness_overhead.main()
 
 
 def best(work: Callable[[], Any], tries: int = 3) -> float:
