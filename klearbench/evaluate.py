@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -38,7 +38,7 @@ from klearbench.scoring.metrics import SuiteScore, samples_of, score_suite
 from klearbench.store import JsonlWriter, scan, write_atomic
 from klearbench.suites.base import Suite
 from klearbench.suites.references import Judge, JudgeOptions, OpenJudges, open_judges
-from klearbench.types import Sample, to_row
+from klearbench.types import Sample, SampleKey, to_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +116,10 @@ def evaluate(
         inputs = {f"suite:{s.name}": s.content_hash for s in suites}
         config = _config(suites, engine, options, judge)
         with Run(out, config, inputs, extends=("samples", "samples.*", "limit"), about=_about(suites, about)) as run:
-            settle(run.path)
+            made, judged = settle(run.path)
             write_problems(run.path, (problem for suite in suites for problem in suite.problems))
             with _engine_log(run):
-                _sample_and_judge(run, suites, engine, options, judge)
+                _sample_and_judge(run, suites, engine, options, judge, made, made - judged)
             return _score(run, suites, options)
 
 
@@ -182,11 +182,20 @@ def _engine_log(run: Run) -> Iterator[None]:
         LOG.removeHandler(handler)
 
 
-def _sample_and_judge(run: Run, suites: Sequence[Suite], engine: Engine, options: EvalOptions, judge: Judge) -> None:
+def _sample_and_judge(
+    run: Run,
+    suites: Sequence[Suite],
+    engine: Engine,
+    options: EvalOptions,
+    judge: Judge,
+    made: Set[SampleKey],
+    unjudged: Set[SampleKey],
+) -> None:
+    """Make what is missing beside `made`, and judge it and the samples of `unjudged`, which an interrupted run left."""
     by_name = {suite.name: suite for suite in suites}
     have: dict[str, set[Place]] = {suite.name: set() for suite in suites}
-    for sample in light_samples(run.path):
-        have.setdefault(sample.suite, set()).add((sample.problem_id, sample.sample_index))
+    for name, problem, index in made:
+        have.setdefault(name, set()).add((problem, index))
     plans = [_plan(suite, options) for suite in suites]
     total = sum(plan.samples * len(plan.suite.problems) for plan in plans)
     done = sum(len(have[suite.name]) for suite in suites)
@@ -196,8 +205,9 @@ def _sample_and_judge(run: Run, suites: Sequence[Suite], engine: Engine, options
         Progress(f"eval {', '.join(by_name)}", total, done, "samples") as progress,
         JudgeThread(judge, lambda s: by_name[s.suite].answers[s.problem_id], verdict_log, progress) as judging,
     ):
-        for sample in _not_judged(run.path, by_name):
-            judging.put([sample])
+        for sample in scan(run.path / SAMPLES, Sample) if unjudged else ():
+            if sample.key in unjudged and sample.suite in by_name:
+                judging.put([sample])
         for plan in plans:
             for fresh in missing_samples(plan, engine, have[plan.suite.name], run.log):
                 # Scores of fewer samples must not outlive the first one that is added to them.
@@ -212,15 +222,8 @@ def _plan(suite: Suite, options: EvalOptions) -> Plan:
     return Plan(suite, samples_of(options.samples, suite.name), options.seed, sampling)
 
 
-def _not_judged(run: Path, suites: Mapping[str, Suite]) -> Iterator[Sample]:
-    """Samples of an interrupted run that have no verdict yet, in their order."""
-    judged = {verdict.key for verdict in light_verdicts(run)}
-    return (s for s in scan(run / SAMPLES, Sample) if s.key not in judged and s.suite in suites)
-
-
 def _score(run: Run, suites: Sequence[Suite], options: EvalOptions) -> list[SuiteScore]:
-    counts = {suite.name: samples_of(options.samples, suite.name) for suite in suites}
-    scores = score_run(run.path, {s.name: [p.id for p in s.problems] for s in suites}, counts)
+    scores = score_run(run.path, {s.name: [p.id for p in s.problems] for s in suites}, options.samples)
     write_scores(run.path, scores)
     write_report([run.path], run.path / "report.html")
     run.log("scored: " + ", ".join(f"{s.suite} {s.avg}" for s in scores))

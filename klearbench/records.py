@@ -2,7 +2,7 @@
 
 A run of a thousand long completions is hundreds of megabytes of text, and a key with a few numbers a sample is all that
 resuming, scoring and charts need. So records are read one at a time and kept "light": samples without completions,
-verdicts without details. Whole ones come one at a time from `RunRecords.whole`.
+verdicts without details. Whole ones come one at a time from `whole_records`.
 """
 
 from __future__ import annotations
@@ -89,15 +89,21 @@ def _places(path: Path) -> dict[SampleKey, int]:
     return places
 
 
-def settle(run: Path) -> None:
+def settle(run: Path) -> tuple[set[SampleKey], set[SampleKey]]:
     """Take back what a rerun is to try again: samples that the engine failed to make, verdicts that were our own fault,
-    and verdicts whose sample is gone (a disk may lose one log's last second and not the other's)."""
+    and verdicts whose sample is gone (a disk may lose one log's last second and not the other's).
+
+    Returns:
+        The keys of the samples that stay, and of the verdicts.
+    """
     made = {sample.key: sample.finish_reason is not FinishReason.error for sample in light_samples(run)}
     if not all(made.values()):
         keep_lines(run / SAMPLES, [s.finish_reason is not FinishReason.error for s in light_samples(run)])
-    kept = [v.status is not Status.judge_error and made.get(v.key, False) for v in light_verdicts(run)]
+    said = [(v.key, v.status is not Status.judge_error and made.get(v.key, False)) for v in light_verdicts(run)]
+    kept = [stays for _, stays in said]
     if not all(kept):
         keep_lines(run / VERDICTS, kept)
+    return {key for key, stays in made.items() if stays}, {key for key, stays in said if stays}
 
 
 def write_problems(run: Path, problems: Iterable[Problem]) -> None:
