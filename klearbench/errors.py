@@ -42,9 +42,10 @@ class ConfigError(UsageError):
 
 
 class DataError(UsageError):
-    """A data file is missing, corrupt or of another format."""
+    """A data file is missing, corrupt or of another format. `path` is the file."""
 
     def __init__(self, path: object, message: str, line: int | None = None) -> None:
+        self.path = path
         where = f"{path}" if line is None else f"{path}:{line}"
         super().__init__(f"{where}: {message}")
 

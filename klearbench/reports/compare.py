@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from klearbench.reports.bundle import Bundle, faults
 from klearbench.run import flatten
+from klearbench.scoring.differences import Difference, compare_counts
 from klearbench.scoring.metrics import EvalRun, SuiteScore
-from klearbench.scoring.uncertainty import Count, Difference, compare_counts
+from klearbench.scoring.uncertainty import Count
 
 _OWN = ("command", "suites", "samples", "limit", "seed", "engine.batch_size")
 """Fields of a configuration that say nothing of how a sample is made, or that the comparison looks at by itself."""

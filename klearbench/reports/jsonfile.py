@@ -66,6 +66,6 @@ def _pair(pair: Paired, base: EvalRun, candidate: EvalRun) -> dict[str, Any]:
         {"problem_id": c.problem_id, "base": c.base._asdict(), "candidate": c.candidate._asdict(), "points": c.points}
         for c in pair.changes
     ]
-    difference = {**asdict(pair.difference), "points": pair.difference.points}
+    difference = {**asdict(pair.difference), "points": pair.difference.change}
     row["complete"] = not pair.incomplete
     return {**row, "difference": difference, "left_out": pair.left_out, "changes": changes}

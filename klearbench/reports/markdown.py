@@ -21,18 +21,18 @@ def markdown_report(bundle: Bundle) -> str:
 
 
 def _blocks(bundle: Bundle) -> Iterator[str]:
-    yield f"# {_inline(bundle.title)}\n"
+    yield f"# {inline(bundle.title)}\n"
     yield pipe_table(tables.scores(bundle))
     incomplete = tables.incomplete(bundle)
     if incomplete:
         yield "**Not to be taken for good:**\n"
-        yield "".join(f"- {_inline(line)}\n" for line in incomplete)
+        yield "".join(f"- {inline(line)}\n" for line in incomplete)
     yield "Points of 100; the first interval has the problems fixed, the second takes them as a draw from a pool.\n"
     yield from _compared(bundle)
     yield from _published(bundle)
     for suite in bundle.suites:
         for dimension, table in tables.groups(bundle, suite).items():
-            yield f"## {_inline(suite)}, by {dimension}\n"
+            yield f"## {inline(suite)}, by {dimension}\n"
             yield pipe_table(table)
     yield "## Lengths of completions\n"
     yield pipe_table(tables.tokens(bundle))
@@ -58,21 +58,21 @@ def _compared(bundle: Bundle) -> Iterator[str]:
 def _published(bundle: Bundle) -> Iterator[str]:
     for suite in bundle.suites:
         if found := tables.published_figures(bundle, suite):
-            yield f"## {_inline(suite)}: published figures\n"
+            yield f"## {inline(suite)}: published figures\n"
             window = f"; {WINDOWS[suite]}" if suite in WINDOWS else ""
             yield f"Source: {SOURCE}{window}.\n"
             yield pipe_table(found.table)
             if found.everywhere:
-                yield "".join(f"- Differs from every figure: {_inline(line)}\n" for line in found.everywhere)
+                yield "".join(f"- Differs from every figure: {inline(line)}\n" for line in found.everywhere)
 
 
 def pipe_table(table: Table) -> str:
     """A table as Markdown; what could end a cell or begin markup is escaped."""
     rule = ["---" if i < table.words else "---:" for i in range(len(table.head))]
-    rows = (tuple(map(_inline, table.head)), tuple(rule), *(tuple(map(_inline, row)) for row in table.rows))
+    rows = (tuple(map(inline, table.head)), tuple(rule), *(tuple(map(inline, row)) for row in table.rows))
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def _inline(text: str) -> str:
+def inline(text: str) -> str:
     """Text in one line that Markdown takes as it is."""
     return _MARKUP.sub(r"\\\g<0>", " ".join(text.split()))

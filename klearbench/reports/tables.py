@@ -91,7 +91,7 @@ def _pair_row(pair: Paired) -> tuple[str, ...]:
     changes = [change.points for change in pair.changes]
     counts = (sum(c > 0 for c in changes), sum(c < 0 for c in changes), sum(c == 0 for c in changes))
     return (
-        *(pair.suite, runs, f"{found.base:.1f}", f"{found.candidate:.1f}", f"{found.points:+.1f}{mark}"),
+        *(pair.suite, runs, f"{found.base:.1f}", f"{found.candidate:.1f}", f"{found.change:+.1f}{mark}"),
         *(_signed(found.interval), _signed(found.interval_problems), *map(str, counts)),
     )
 

@@ -17,12 +17,22 @@ from klearbench.types import Problem
 
 @dataclass(frozen=True, slots=True)
 class ProblemScore:
-    """One problem's samples: right, judged (without judge and engine errors), truncated."""
+    """One problem's samples, counted.
+
+    Attributes:
+        right, judged, truncated: samples with a verdict that is not our fault, and of these the right and cut ones.
+        judge_errors: samples whose judge failed; none of `judged`.
+        sampled: samples that the engine made; `tokens`, `tokens_squared`: the sum of their lengths and of the squares.
+    """
 
     problem_id: str
     right: int
     judged: int
     truncated: int
+    judge_errors: int = 0
+    sampled: int = 0
+    tokens: int = 0
+    tokens_squared: int = 0
 
 
 @dataclass(frozen=True, slots=True)

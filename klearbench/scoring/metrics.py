@@ -130,12 +130,15 @@ def score_suite(
     failed = {key for key, sample in found.items() if sample.finish_reason is FinishReason.error}
     said = _unique((v for v in verdicts if v.key in wanted and v.key not in failed), "verdict")
     judged = {key: v for key, v in said.items() if v.status is not Status.judge_error}
-    lengths = [s.completion_tokens for key, s in found.items() if key not in failed]
+    lengths: dict[str, list[int]] = {}
+    for sample in found.values():
+        if sample.key not in failed:
+            lengths.setdefault(sample.problem_id, []).append(sample.completion_tokens)
     at_limit = [key for key in judged if key in found and found[key].finish_reason is FinishReason.length]
     by_status = Counter(v.status.value for v in said.values())
     judge_errors = by_status[Status.judge_error]
     missing = len(wanted - (said.keys() & found.keys()) - failed)
-    averages = _averages(problem_ids, by_problem(list(judged.values())))
+    averages = _averages(problem_ids, by_problem(list(said.values())), lengths)
     return SuiteScore(
         suite=suite,
         k=k,
@@ -150,22 +153,25 @@ def score_suite(
         complete=bool(judged) and not (missing or judge_errors or failed),
         at_limit=len(at_limit),
         limit_but_right=sum(judged[key].status is Status.correct for key in at_limit),
-        tokens=_tokens(lengths),
+        tokens=_tokens([length for group in lengths.values() for length in group]),
         groups=score_groups(averages["per_problem"], groups or {}),
     )
 
 
-def _averages(problem_ids: Sequence[str], groups: Mapping[str, Sequence[Verdict]]) -> dict[str, Any]:
+def _averages(
+    problem_ids: Sequence[str], said: Mapping[str, Sequence[Verdict]], lengths: Mapping[str, Sequence[int]]
+) -> dict[str, Any]:
     """What is averaged over the problems with judged samples, and the counts of every problem."""
-    rows = tuple(_problem_score(problem, groups.get(problem, [])) for problem in problem_ids)
+    rows = tuple(_problem_score(problem, said.get(problem, []), lengths.get(problem, [])) for problem in problem_ids)
     counts = [Count(row.right, row.judged) for row in rows if row.judged]
+    groups = {problem: [v for v in group if v.status is not Status.judge_error] for problem, group in said.items()}
     code = any(v.total is not None for group in groups.values() for v in group)
     return {
         "avg": 100 * mean_share(counts) if counts else None,
         "interval": interval_fixed(counts),
         "interval_problems": interval_problems(counts),
         "pass_at_k": _points([pass_at_k(c.judged, c.right, c.judged) for c in counts]),
-        "maj_at_k": None if code else _points([float(maj_at_k(group)) for group in groups.values()]),
+        "maj_at_k": None if code else _points([float(maj_at_k(group)) for group in groups.values() if group]),
         "per_problem": rows,
     }
 
@@ -183,9 +189,18 @@ def _unique(records: Iterable[R], what: str) -> dict[SampleKey, R]:
     return found
 
 
-def _problem_score(problem_id: str, judged: Sequence[Verdict]) -> ProblemScore:
-    by_status = Counter(v.status for v in judged)
-    return ProblemScore(problem_id, by_status[Status.correct], len(judged), by_status[Status.truncated])
+def _problem_score(problem_id: str, said: Sequence[Verdict], lengths: Sequence[int]) -> ProblemScore:
+    by_status = Counter(v.status for v in said)
+    return ProblemScore(
+        problem_id,
+        right=by_status[Status.correct],
+        judged=len(said) - by_status[Status.judge_error],
+        truncated=by_status[Status.truncated],
+        judge_errors=by_status[Status.judge_error],
+        sampled=len(lengths),
+        tokens=sum(lengths),
+        tokens_squared=sum(length * length for length in lengths),
+    )
 
 
 def _points(shares: Sequence[float]) -> float | None:

@@ -1,4 +1,4 @@
-"""How far a score, or the difference of two, may be off: two noise models, closed forms, stdlib only.
+"""How far a score may be off: two noise models, closed forms, stdlib only. `differences` compares two scores.
 
 A problem's result is `Count(right, judged)`; the score is the mean over problems of right / judged.
 
@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import NormalDist, fmean, stdev, variance
+from statistics import NormalDist, fmean, variance
 from typing import NamedTuple
 
 
@@ -108,7 +107,7 @@ def interval_fixed(counts: Sequence[Count], confidence: float = 0.95) -> Interva
     if not counts:
         return None
     z = z_two_sided(confidence)
-    return _around(mean_share(counts), z * standard_error(counts, z))
+    return around(mean_share(counts), z * standard_error(counts, z))
 
 
 def interval_problems(counts: Sequence[Count], confidence: float = 0.95) -> Interval | None:
@@ -117,92 +116,9 @@ def interval_problems(counts: Sequence[Count], confidence: float = 0.95) -> Inte
     error = standard_error_problems(counts, z)
     if error is None:
         return None
-    return _around(mean_share(counts), t_quantile(z, len(counts) - 1) * error)
+    return around(mean_share(counts), t_quantile(z, len(counts) - 1) * error)
 
 
-def _around(share: float, half: float, lowest: float = 0.0) -> Interval:
+def around(share: float, half: float, lowest: float = 0.0) -> Interval:
+    """`share` plus and minus `half` in points, within what a share can be."""
     return (100 * max(lowest, share - half), 100 * min(1.0, share + half))
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """Two sets of counts over the same problems, compared. Points; `p_value` one-sided for a drop above max_drop."""
-
-    base: float
-    candidate: float
-    interval: Interval
-    interval_problems: Interval | None
-    p_value: float
-
-    @property
-    def points(self) -> float:
-        return self.candidate - self.base
-
-
-def compare_counts(
-    base: Sequence[Count], candidate: Sequence[Count], *, max_drop: float = 0.0, confidence: float = 0.95
-) -> Difference:
-    """The statistics of the gate on counts: same problems in the same order, every `judged` above 0.
-
-    Args:
-        base, candidate: good and judged samples of each problem.
-        max_drop: the drop in points that is allowed.
-        confidence: of the two-sided intervals, and 1 - the level at which the p-value is meant to be read.
-    """
-    single = all(c.judged == 1 for c in (*base, *candidate))
-    before, after = mean_share(base), mean_share(candidate)
-    differences = [c.share - b.share for b, c in zip(base, candidate, strict=True)]
-    z = z_two_sided(confidence)
-    error = _paired_error(base, candidate, z, single)
-    if single:
-        p_value = _exact_p(differences, max_drop / 100)
-    else:
-        tail = (before - after - max_drop / 100) / _paired_error(base, candidate, z_one_sided(confidence), single)
-        p_value = NormalDist().cdf(-tail)
-    wide = None
-    if len(base) > 1:
-        spread = math.hypot(stdev(differences) / math.sqrt(len(differences)), z / sum(c.judged for c in base))
-        wide = _around(after - before, t_quantile(z, len(base) - 1) * max(spread, error), lowest=-1.0)
-    return Difference(100 * before, 100 * after, _around(after - before, z * error, lowest=-1.0), wide, p_value)
-
-
-def _paired_error(base: Sequence[Count], candidate: Sequence[Count], z: float, single: bool) -> float:
-    """Standard error of the difference of shares, problems fixed.
-
-    With one sample a problem the pairs themselves give it (McNemar): sqrt(differing - net^2 / n) / n, smoothed.
-    """
-    if not single:
-        return math.hypot(standard_error(base, z), standard_error(candidate, z))
-    net = sum(c.right - b.right for b, c in zip(base, candidate, strict=True))
-    differing = sum(c.right != b.right for b, c in zip(base, candidate, strict=True))
-    n = len(base)
-    return math.sqrt((differing - net**2 / n) / n**2 + smoothing(base, z))
-
-
-def _exact_p(differences: Sequence[float], max_drop: float) -> float:
-    """P(losses this many or more | problems that differ), where each is a loss with the null's chance."""
-    losses = sum(d < 0 for d in differences)
-    differing = losses + sum(d > 0 for d in differences)
-    if not differing:
-        return 1.0
-    chance = min(1.0, (1 + max_drop * len(differences) / differing) / 2)
-    if chance == 1:
-        return 1.0
-    return min(1.0, math.fsum(_binomial(x, differing, chance) for x in range(losses, differing + 1)))
-
-
-def _binomial(x: int, n: int, chance: float) -> float:
-    """P(x of n), by logarithms: binomial coefficients of large n are no floats."""
-    ways = math.lgamma(n + 1) - math.lgamma(x + 1) - math.lgamma(n - x + 1)
-    return math.exp(ways + x * math.log(chance) + (n - x) * math.log1p(-chance))
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down adjustment, in the order given: reject where the result is below the level."""
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    adjusted = [0.0] * len(p_values)
-    highest = 0.0
-    for rank, i in enumerate(order):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[i]))
-        adjusted[i] = highest
-    return adjusted

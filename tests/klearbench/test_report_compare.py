@@ -31,7 +31,7 @@ def two(tmp_path):
 def test_runs_are_paired_problem_by_problem(two):
     (pair,) = compare_runs(read_bundle(two))
     assert (pair.suite, pair.base, pair.candidate, pair.why_not, pair.left_out) == ("puzzles", "base", "other", "", 0)
-    assert (pair.difference.base, pair.difference.candidate, pair.difference.points) == (43.75, 37.5, -6.25)
+    assert (pair.difference.base, pair.difference.candidate, pair.difference.change) == (43.75, 37.5, -6.25)
     assert [change.points for change in pair.changes] == [50, 0, -100, 25]
     assert [change.problem_id for change in pair.most_changed()] == ["c", "a", "d"]
 
@@ -97,7 +97,7 @@ def test_suites_of_one_run_alone_are_not_compared(tmp_path, two):
 def test_the_first_run_is_compared_with_each_other_one(tmp_path, two):
     third = write_eval(tmp_path / "third", rows({"a": 4, "b": 4, "c": 4, "d": 4}), k=4)
     pairs = compare_runs(read_bundle([*two, third]))
-    assert [(pair.base, pair.candidate, pair.difference.points) for pair in pairs] == [
+    assert [(pair.base, pair.candidate, pair.difference.change) for pair in pairs] == [
         ("base", "other", -6.25), ("base", "third", 56.25),
     ]  # fmt: skip
 

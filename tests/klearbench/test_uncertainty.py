@@ -7,10 +7,9 @@ from statistics import NormalDist, fmean
 
 import pytest
 
+from klearbench.scoring.differences import compare_counts, holm
 from klearbench.scoring.uncertainty import (
     Count,
-    compare_counts,
-    holm,
     interval_fixed,
     interval_problems,
     standard_error_problems,
@@ -102,7 +101,7 @@ def test_exact_test_survives_thousands_of_differences():
 def test_an_allowed_drop_raises_the_p_value():
     rng_free = counts(*[40] * 30, k=64), counts(*[36] * 30, k=64)
     strict, loose = (compare_counts(*rng_free, max_drop=m) for m in (0.0, 6.25))
-    assert strict.points == pytest.approx(-6.25)
+    assert strict.change == pytest.approx(-6.25)
     assert strict.p_value < 0.001
     assert loose.p_value == pytest.approx(0.5)
     single = counts(*[1] * 40, k=1), counts(*[0] * 8, *[1] * 32, k=1)
