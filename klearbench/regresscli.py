@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from klearbench.clitools import Finite
-from klearbench.errors import EXIT_OK, IncompleteError, UsageError
+from klearbench.errors import EXIT_OK, IncompleteError, UsageError, unknown_name
 
 F = TypeVar("F", bound=Callable[..., Any])
 _PATH = click.Path(path_type=Path)
@@ -49,7 +49,13 @@ _FLAGS: Sequence[Callable[[F], F]] = (
         type=Finite(0, 100),
         help="Percent of a suite's samples that a judge may have failed on.",
     ),
-    click.option("--plan", type=Finite(0, 100), help="Say how many samples see a true drop of so many points."),
+    click.option(
+        "--plan",
+        is_flag=False,
+        flag_value=3.0,
+        type=Finite(0, 100),
+        help="Of BASE alone: how many samples see a true drop of so many points (3 if no number follows).",
+    ),
     click.option(
         "--power", default=0.8, show_default=True, type=Finite(0, 1, min_open=True, max_open=True), help="Of --plan."
     ),
@@ -120,10 +126,7 @@ def _gate(base: Path, candidate: Path, options: Any, given: Mapping[str, Any]) -
 
     try:
         result = regress(base, candidate, options)
-        known = {*(test.suite for test in result.tests), *_METRICS, ""}
-        for name in options.max_drop:
-            if result.tests and not set(name.split(":", 1)) <= known:
-                raise UsageError(f"--max-drop {name}=...: no suite or metric of these runs is named so")
+        _refuse_unknown(options.max_drop, {test.suite for test in result.tests})
     except UsageError as error:
         tell(usage_error(error, options))
         raise
@@ -135,6 +138,14 @@ def _gate(base: Path, candidate: Path, options: Any, given: Mapping[str, Any]) -
     if result.reason is not None:
         raise IncompleteError(f"{result.status.replace('_', ' ')} ({result.field}): {result.reason}")
     return result.exit_code
+
+
+def _refuse_unknown(max_drop: Mapping[str, float], suites: Set[str]) -> None:
+    """A name of --max-drop that is none of these runs' (which are unknown where nothing was tested)."""
+    tests = {f"{suite}:{metric}" for suite in suites for metric in _METRICS}
+    for name in max_drop:
+        if suites and name not in {"", *suites, *_METRICS, *tests}:
+            raise UsageError(f"--max-drop {name}=: {unknown_name('suite or metric', name, {*suites, *_METRICS})}")
 
 
 def _plan(base: Path, drop: float, options: Any, given: Mapping[str, Any]) -> int:

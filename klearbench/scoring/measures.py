@@ -82,12 +82,12 @@ def natural(difference: Difference, metric: Metric) -> Difference:
         return difference
 
     def turned(interval: tuple[float, float] | None) -> tuple[float, float] | None:
-        return None if interval is None else (-interval[1], -interval[0])
+        return None if interval is None else (-interval[1] + 0.0, -interval[0] + 0.0)
 
     return Difference(
         base=100 - difference.base,
         candidate=100 - difference.candidate,
-        change=-difference.change,
+        change=-difference.change + 0.0,  # no minus before a zero
         interval=turned(difference.interval),
         interval_problems=turned(difference.interval_problems),
         interval_naive=turned(difference.interval_naive),
