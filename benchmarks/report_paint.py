@@ -86,6 +86,7 @@ def look(page: Page, out: Path) -> str:
     page.open(out)
     page.wait("document.querySelector('#list details')")
     rows = time.perf_counter() - start
+    page.wait("performance.getEntriesByName('first-contentful-paint').length")
     paint = page.run("performance.getEntriesByName('first-contentful-paint')[0].startTime") / 1000
     start = time.perf_counter()
     page.run("document.querySelector('#list summary').click()")

@@ -155,7 +155,7 @@ def _blocks(result: GateResult, report: str | None) -> Iterator[str]:
     if result.notes:
         yield "".join(f"- Note: {inline(note)}\n" for note in result.notes)
     if report:
-        yield f"[The candidate's report](<{_target(report)}>)\n"
+        yield f"[The candidate's report](<{report_link(report)}>)\n"
 
 
 def _table(result: GateResult) -> Table:
@@ -190,16 +190,11 @@ def _worse_block(test: SuiteGate, report: str | None) -> Iterator[str]:
     yield f"<details{opened}><summary>{head}</summary>\n"
     for worse in test.worst[:WORST_SHOWN]:
         name = inline(worse.problem_id)
-        link = f"[{name}](<{_target(report_link(report, test.suite, worse.problem_id))}>)" if report else name
+        link = f"[{name}](<{report_link(report, test.suite, worse.problem_id)}>)" if report else name
         yield f"- {link}: {_before_after(test, worse)}{', beyond noise by itself' * bool(worse.beyond_noise)}"
     if len(test.worst) > WORST_SHOWN:
         yield f"- and {len(test.worst) - WORST_SHOWN} more (regress.json has all)"
     yield "\n</details>\n"
-
-
-def _target(link: str) -> str:
-    """A link's target between angle brackets: nothing in it may end them."""
-    return link.replace("<", "%3C").replace(">", "%3E").replace("\n", "%0A").replace("\\", "%5C")
 
 
 def _html(text: str) -> str:

@@ -26,7 +26,7 @@ from klearbench.store import write_atomic
 
 MAX_BYTES = 48_000_000
 """20,000 samples of 2,000 characters fit, however badly they compress."""
-SCRIPTS = ("render.js", "report.js")
+SCRIPTS = ("render.js", "links.js", "report.js")
 VENDOR = ("temml.min.js", "highlight.min.js")
 """Of others; see vendor/LICENSES.md. They are packed like data, and put to work when the first sample is opened."""
 _HERE = "klearbench.reports"

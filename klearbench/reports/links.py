@@ -12,14 +12,18 @@ _AS_IT_IS = "%/:?=&;,@!$'()*+~[]"  # an address is encoded already; only what ca
 
 
 def report_link(
-    report: str, suite: str, problem_id: str, sample_index: int | None = None, run: str | None = None
+    report: str,
+    suite: str | None = None,
+    problem_id: str | None = None,
+    sample_index: int | None = None,
+    run: str | None = None,
 ) -> str:
     """A link that opens a report at a problem: `report.html#suite=aime24&problem=aime24-2024-II-3`.
 
     Args:
         report: a path relative to where the link will stand, as the file is called; or an http, https or file URL,
             which is taken as encoded, its own fragment left out.
-        suite: the suite's name.
+        suite: the suite's name; without any name the link is the report's own.
         problem_id: the problem's id. Here and in the other names a lone surrogate or NUL, which no address can hold,
             becomes U+FFFD; the page does the same before it compares.
         sample_index: of the sample to be opened; without it the problem's first.
@@ -30,7 +34,8 @@ def report_link(
     """
     names = {"suite": suite, "problem": problem_id, "run": run, "sample": sample_index}
     given = {name: parquet_text(str(value)) for name, value in names.items() if value is not None}
-    return f"{_target(report)}#{urlencode(given, quote_via=quote, safe='')}"
+    fragment = urlencode(given, quote_via=quote, safe="")
+    return f"{_target(report)}#{fragment}" if fragment else _target(report)
 
 
 def _target(report: str) -> str:

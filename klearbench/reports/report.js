@@ -7,9 +7,11 @@
   const more = document.getElementById("more");
   const found = document.getElementById("found");
   const progress = document.getElementById("progress");
-  const PAGE = 50, KEPT = 24, CLIP = 4000;
+  const viewer = document.getElementById("viewer");
+  const lost = document.getElementById("lost");
+  const PAGE = 50, KEPT = 24, CLIP = 4000, CLIP_NAME = 80;
   const pieces = new Map();
-  let data, columns, hits = [], shown = 0, searches = 0, libraries;
+  let data, columns, hits = [], shown = 0, searches = 0, goal = null, followed = false, libraries;
 
   async function inflate(id) {
     const packed = atob(document.getElementById(id).textContent);
@@ -181,6 +183,7 @@
     head.append(element("span", count(columns.tokens[row]) + " tokens" + (columns.limit[row] ? ", at the limit" : "")));
     if (columns.shown[row]) head.append(element("span", columns.shown[row]));
     item.append(head);
+    head.addEventListener("click", () => item.open || point(row));
     item.addEventListener("toggle", async () => {
       if (!item.open || item.childNodes.length > 1) return;
       const place = element("p", "Loading ...", "note");
@@ -188,6 +191,7 @@
       const failed = (error) => element("p", `It can't be shown: ${error}`, "note warn");
       place.replaceWith(await body(row, wanted).catch(failed));
       Render.mark(item, wanted);
+      if (goal === row) item.scrollIntoView();
     });
     return item;
   }
@@ -207,7 +211,7 @@
     const [least, most] = [number("least", 0), number("most", Infinity)];
     const problem = value("problem").trim();
     const wanted = data.problems.map((ids) => ids.map((id) =>
-      !problem || (problem[0] === "=" ? id.trim() === problem.slice(1).trim() : id.includes(problem))));
+      !problem || (problem[0] === "=" ? Links.plain(id) === Links.plain(problem.slice(1)) : id.includes(problem))));
     const rows = columns.run.map((_, row) => row).filter((row) =>
       (run === null || columns.run[row] === run) &&
       (suite === null || columns.suite[row] === suite) &&
@@ -242,6 +246,7 @@
 
   async function search() {
     const mine = ++searches;
+    goal = null;
     const wanted = form.elements.text.value.toLowerCase();
     let rows = byNumbers();
     progress.hidden = !wanted;
@@ -263,12 +268,82 @@
     names.forEach((name, i) => counts[i] && select.append(new Option(`${name} (${count(counts[i])})`, i)));
   }
 
-  function showProblem(cell) {
-    form.reset();
-    for (const name of ["run", "suite"]) form.elements[name].value = cell.dataset[name];
-    form.elements.problem.value = "=" + cell.dataset.problem;
-    search();
-    document.getElementById("viewer").scrollIntoView();
+  const quoted = (name) => `"${name.length > CLIP_NAME ? name.slice(0, CLIP_NAME) + " ..." : name}"`;
+
+  // What a link asked for in vain, after the node where the reader looks.
+  function tell(text, node) {
+    lost.hidden = !text;
+    lost.textContent = text;
+    if (text) node.after(lost);
+  }
+
+  // Show the samples of a place, with no other filter.
+  async function show(place) {
+    followed = true;
+    tell("");
+    for (const field of form.elements) if (field.name) field.value = "";
+    for (const name of ["run", "suite"]) if (place[name] !== undefined) form.elements[name].value = place[name];
+    if (place.problem !== undefined) form.elements.problem.value = "=" + data.problems[place.suite][place.problem];
+    Links.mark(place, data);
+    await search();
+  }
+
+  async function showProblem(cell) {
+    const suite = Number(cell.dataset.suite);
+    const place = { suite, problem: Links.find(data.problems[suite], cell.dataset.problem) };
+    if (cell.dataset.run) place.run = Number(cell.dataset.run);
+    Links.write(Links.text(place, data));
+    await show(place);
+    viewer.scrollIntoView();
+  }
+
+  // A sample is opened by hand: the address is its link.
+  function point(row) {
+    const place = Object.fromEntries(Links.NAMES.map((name) => [name, columns[name][row]]));
+    tell("");
+    Links.mark(place, data);
+    Links.write(Links.text(place, data, columns.index[row]));
+  }
+
+  // A filter is changed by hand: what the address named is not what is shown any more.
+  function forget() {
+    followed = false;
+    tell("");
+    Links.mark({}, data);
+    if (Links.read()) Links.write("");
+  }
+
+  function openSample(place, sample) {
+    const at = hits.findIndex((row) => (sample === null || String(columns.index[row]) === sample)
+      && Links.NAMES.every((name) => place[name] === undefined || columns[name][row] === place[name]));
+    if (at < 0) {
+      const problem = `problem ${quoted(data.problems[place.suite][place.problem])}`;
+      tell(`No sample ${sample === null ? "" : quoted(sample) + " "}of ${problem} in this report.`, found);
+      return;
+    }
+    while (shown <= at) showMore();
+    goal = hits[at];
+    list.children[at].open = true;
+    list.children[at].scrollIntoView();
+  }
+
+  // Show what the address names. Of a name that this report does not have it is told, and all samples are shown.
+  async function follow() {
+    const link = Links.read();
+    if (!link) {
+      if (followed && !location.hash) await show({});
+      return;
+    }
+    const place = Links.place(link, data);
+    const unknown = Links.NAMES.find((name) => link.has(name) && place[name] < 0);
+    await show(unknown ? {} : place);
+    if (unknown) {
+      tell(`No ${unknown} ${quoted(link.get(unknown))} in this report.`, document.querySelector("nav"));
+      lost.scrollIntoView({ block: "nearest" });
+      return;
+    }
+    viewer.scrollIntoView();
+    if (place.problem !== undefined) openSample(place, link.get("sample"));
   }
 
   async function open() {
@@ -279,17 +354,23 @@
     options(form.elements.end, data.ends.map((end) => end.replace("_", " ")), columns.end);
     let timer;
     form.addEventListener("input", () => {
+      forget();
       clearTimeout(timer);
       timer = setTimeout(search, 200);
     });
     form.addEventListener("submit", (event) => event.preventDefault());
-    form.addEventListener("reset", () => setTimeout(search));
+    form.addEventListener("reset", () => {
+      forget();
+      setTimeout(search);
+    });
     more.addEventListener("click", showMore);
     document.addEventListener("click", (event) => {
       const cell = event.target.closest("button[data-problem]");
       if (cell) showProblem(cell);
     });
-    await search();
+    addEventListener("hashchange", follow);
+    await follow();
+    if (!searches) await search();
   }
 
   open().catch((error) => { found.textContent = `The samples can't be shown: ${error}`; });

@@ -62,7 +62,7 @@ _PUBLISHED = (
 _GROUPS = "Problems by what is known of them. Months are those of the problems' dates."
 _PROBLEMS = (
     "One cell a problem, in the order of the suite: from 0 (red) to all samples right (green); grey: nothing judged."
-    " Click a cell to see its samples."
+    " Click a cell to see its samples; the address is then a link to them."
 )
 _BY_LENGTH = (
     "Samples in bins of as many each, by tokens. A fall to the right is usual: hard problems take long; a cliff at the"
