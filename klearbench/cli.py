@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 
 import click
 
-from klearbench import __version__, evalcli
+from klearbench import __version__, evalcli, regresscli
 from klearbench.clitools import Finite, run_cli
+from klearbench.errors import UsageError
 from klearbench.progress import Progress
 
-_CONFIDENCE = "1 - the share of false alarms."
 _MATH_JUDGES = click.Choice(["strict", "math-verify", "both"])
 _MODES = click.Choice(["strict", "compat", "both"])
 _SANDBOXES = click.Choice(["local", "docker"])
@@ -136,13 +136,31 @@ def judge(completions: Path, problems: Path, out: Path, **options: Any) -> None:
 @cli.command()
 @click.argument("run", type=_FOLDER)
 @click.option("--allow-partial", is_flag=True, help="Accept judge errors or missing samples.")
-def score(run: Path, allow_partial: bool) -> None:
+@click.option("--rejudge", is_flag=True, help="Judge all samples again; list the verdicts that change.")
+@click.option("--times", type=click.IntRange(1), help="With --rejudge: rounds of judging.  [default: 1]")
+@click.option("--sandbox", type=_SANDBOXES, help="With --rejudge: where programs run.  [default: the run's]")
+@click.option("--workers", type=click.IntRange(1), help="With --rejudge: judge processes.  [default: 1]")
+@click.option("--data-dir", type=_FOLDER, help="With --rejudge: where benchmark files lie.")
+@click.option("--suite", "suite_files", multiple=True, help="With --rejudge: a suite file of the run; repeatable.")
+def score(run: Path, allow_partial: bool, rejudge: bool, **judging: Any) -> None:
     """Compute a run's scores and report again from its verdicts, without sampling.
 
+    --rejudge changes nothing of the run: it judges every sample again, lists what differs in RUN/rejudge, and exits
+    with 3 if anything does. The same command resumes.
+
     \b
-    Example:
+    Examples:
       klearbench score runs/aime24
+      klearbench score runs/aime24 --rejudge --times 3
     """
+    given = {name: value for name, value in judging.items() if value}
+    if rejudge:
+        from klearbench.rejudge import run_rejudge
+
+        return run_rejudge(run, given, allow_partial)
+    if given:
+        flag = next(iter(given)).removesuffix("_files").replace("_", "-")
+        raise UsageError(f"--{flag} means nothing without --rejudge")
     from klearbench.evaluate import rescore
     from klearbench.reports.text import score_lines
 
@@ -153,23 +171,35 @@ def score(run: Path, allow_partial: bool) -> None:
 
 @cli.command()
 @click.argument("base", type=_FOLDER)
-@click.argument("candidate", type=_FOLDER)
-@click.option("--max-drop", default=0.0, show_default=True, type=Finite(0), help="Points of avg@k allowed.")
-@click.option("--confidence", default=0.95, show_default=True, type=Finite(0.5, 1, max_open=True), help=_CONFIDENCE)
-@click.option("--metric", default="avg@k", show_default=True, type=click.Choice(["avg@k"]), help="What is compared.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def regress(base: Path, candidate: Path, max_drop: float, confidence: float, metric: str, as_json: bool) -> int:
+@click.argument("candidate", type=_FOLDER, required=False)
+@regresscli.flags
+def regress(base: Path, candidate: Path | None, **given: Any) -> int:
     """Gate a checkpoint: is CANDIDATE worse than BASE, beyond the noise? Paired by problem.
 
-    Exit 0 fine, 1 regressed, 2 usage, 3 not comparable or incomplete (the differing field is named).
+    Either is a run folder, or a file of `klearbench baseline`. Exit 0 fine, 1 regressed, 2 usage, 3 not comparable (the
+    differing field is named) or not enough data.
+
+    \b
+    Examples:
+      klearbench regress runs/yesterday runs/today --max-drop 1
+      klearbench regress baseline.json runs/today --max-drop 1 --prove -o gate
+      klearbench regress runs/today --plan 3
+    """
+    return regresscli.run_regress(base, candidate, given)
+
+
+@cli.command()
+@click.argument("run", type=_FOLDER)
+@click.option("--max-judge-errors", default=0.0, show_default=True, type=Finite(0, 100), help="In percent, by suite.")
+@click.option("-o", "--out", type=_FOLDER, required=True, help="The file to write.")
+def baseline(run: Path, out: Path, max_judge_errors: float) -> None:
+    """Store a finished run as a small file for `regress`: settings, scores, counts by problem, and their hash.
 
     \b
     Example:
-      klearbench regress runs/yesterday runs/today --max-drop 1
+      klearbench baseline runs/released -o baselines/released.json
     """
-    from klearbench.scoring.regress import run_regress
-
-    return run_regress(base, candidate, max_drop=max_drop, confidence=confidence, metric=metric, as_json=as_json)
+    regresscli.run_baseline(run, out, max_judge_errors)
 
 
 @cli.command()

