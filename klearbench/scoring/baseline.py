@@ -19,13 +19,14 @@ from klearbench.errors import DataError, IncompleteError
 from klearbench.scoring.comparable import unfinished
 from klearbench.scoring.gate import GateOptions
 from klearbench.scoring.groups import ProblemScore
-from klearbench.scoring.metrics import EvalRun, SuiteScore, Tokens, read_eval
+from klearbench.scoring.metrics import EvalRun, SuiteScore, Tokens, read_eval, readable_config
 from klearbench.store import write_atomic
 from klearbench.types import from_row
 
 KIND = "klearbench baseline"
 _ABOUT = ("model", "engine", "preset", "run", "stage", "step")
 _SCORE_LEFT_OUT = ("groups",)
+_COUNTS = ("k", "problems", "judged", "judge_errors", "engine_errors", "missing")
 
 
 def write_baseline(run: Path, out: Path, *, max_judge_errors: float = 0.0) -> str:
@@ -81,7 +82,7 @@ def read_baseline(path: Path) -> EvalRun:
     """
     try:
         body = json.loads(path.read_text())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(path, f"is no baseline, or was cut short ({error})") from None
     if not isinstance(body, dict) or body.get("kind") != KIND or body.get("format") != 1:
         raise DataError(path, "is no baseline of this version (`klearbench baseline RUN -o FILE` writes one)")
@@ -91,8 +92,11 @@ def read_baseline(path: Path) -> EvalRun:
     try:
         scores = {suite: read_score(row) for suite, row in body["scores"].items()}
         manifest = {**body["manifest"], "sha256": body["sha256"]}
-        manifest["config"]["samples"]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if not (readable_config(manifest["config"]) and set(scores) == set(manifest["config"]["suites"])):
+            raise ValueError("its config names no suites, or others than its scores")
+        if not all(isinstance(manifest.get(part, {}), dict) for part in ("inputs", "about")):
+            raise ValueError("its inputs or about are no objects")
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise DataError(path, f"is no baseline that can be read ({error})") from None
     return EvalRun(path, manifest, (), (), scores, finished=True, problems={})
 
@@ -105,6 +109,10 @@ def read_score(row: Mapping[str, Any]) -> SuiteScore:
     """
     plain = {name: value for name, value in row.items() if name not in _SCORE_LEFT_OUT}
     problems = tuple(from_row(ProblemScore, problem) for problem in row["per_problem"])
+    if bad := [name for name in _COUNTS if type(row[name]) is not int or row[name] < (name == "k")]:
+        raise ValueError(f"{bad[0]} is {row[bad[0]]!r}")
+    if bad := [p.problem_id for p in problems if not 0 <= p.right <= p.judged or min(p.truncated, p.sampled) < 0]:
+        raise ValueError(f"impossible counts of problem {bad[0]!r}")
     tokens = None if row["tokens"] is None else from_row(Tokens, row["tokens"])
     intervals = {name: None if row[name] is None else (float(row[name][0]), float(row[name][1]))
                  for name in ("interval", "interval_problems")}  # fmt: skip

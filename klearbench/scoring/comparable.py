@@ -43,17 +43,21 @@ def first_mismatch(base: EvalRun, candidate: EvalRun, options: GateOptions) -> M
         return found
     before, after = (_parameters(run, suites) for run in (base, candidate))
     for name in [*before, *(name for name in after if name not in before)]:
-        if before.get(name) != after.get(name):
-            return Mismatch(
-                name, f"{name} is {before.get(name)!r} in {base.path} and {after.get(name)!r} in {candidate.path}"
-            )
+        if found := _differs(name, base, candidate, before.get(name), after.get(name)):
+            return found
     for run in (base, candidate):
         if found := unfinished(run, suites, options):
             return found
     for suite in suites:
-        if found := _problems(suite, base, candidate):
+        if found := _problems(suite, base, candidate) or _content(suite, base, candidate):
             return found
     return None
+
+
+def _differs(name: str, base: EvalRun, candidate: EvalRun, before: Any, after: Any) -> Mismatch | None:
+    if before == after:
+        return None
+    return Mismatch(name, f"{name} is {before!r} in {base.path} and {after!r} in {candidate.path}")
 
 
 def _suites(base: EvalRun, candidate: EvalRun, options: GateOptions) -> Mismatch | None:
@@ -70,18 +74,17 @@ def _suites(base: EvalRun, candidate: EvalRun, options: GateOptions) -> Mismatch
 
 
 def _parameters(run: EvalRun, suites: Sequence[str]) -> dict[str, Any]:
-    """What both runs must share, flat: k of each suite, sampling, prompt, judges, the suites' content."""
+    """What both runs must share, flat: k of each suite, sampling, prompt, judges, what the engine does to the task."""
     config = run.config
     counts = {suite: samples_of(config["samples"], suite) for suite in suites}
     own = {suite: (config.get("suite_sampling") or {}).get(suite, {}) for suite in suites}
-    inputs = {name: run.manifest.get("inputs", {}).get(name) for name in (f"suite:{suite}" for suite in suites)}
     shared = {name: value for name, value in config.items() if name not in (*_OWN_RULE, *_FREE)}
-    return {
+    found = {
         **({"samples": counts[suites[0]]} if len(set(counts.values())) == 1 else flatten(counts, "samples")),
         **flatten({**shared, "suite_sampling": own}),
         **flatten(_engine(run), "engine"),
-        **{f"inputs.{name}": value for name, value in inputs.items()},
     }
+    return {name: value for name, value in found.items() if value not in ({}, [])}  # what is empty isn't there
 
 
 def _engine(run: EvalRun) -> dict[str, Any]:
@@ -98,6 +101,13 @@ def _problems(suite: str, base: EvalRun, candidate: EvalRun) -> Mismatch | None:
     here, other = (base, candidate) if only[0] in ids[0] else (candidate, base)
     more = f" (and {len(only) - 1} more that one run lacks)" if len(only) > 1 else ""
     return Mismatch("problems", f"problem {only[0]!r} of {suite} is in {here.path} and not in {other.path}{more}")
+
+
+def _content(suite: str, base: EvalRun, candidate: EvalRun) -> Mismatch | None:
+    """Other problems are named one by one, so the hash of a suite's content comes after them."""
+    name = f"suite:{suite}"
+    before, after = (run.manifest.get("inputs", {}).get(name) for run in (base, candidate))
+    return _differs(f"inputs.{name}", base, candidate, before, after)
 
 
 def unfinished(run: EvalRun, suites: Sequence[str], options: GateOptions) -> Mismatch | None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist, stdev
+from functools import lru_cache
 from typing import NamedTuple
 
 from klearbench.scoring.uncertainty import (
@@ -30,8 +30,8 @@ from klearbench.scoring.uncertainty import (
     around,
     mean_share,
     smoothing,
-    standard_error,
     t_quantile,
+    variance_fixed,
     z_one_sided,
     z_two_sided,
 )
@@ -76,21 +76,23 @@ def compare_counts(
     single = all(c.judged == 1 for c in (*base, *candidate))
     before, after = mean_share(base), mean_share(candidate)
     z, z1, margin = z_two_sided(confidence), z_one_sided(confidence), max_drop / 100
-    error = _paired_error(base, candidate, z, single)
+    error_at = _paired_error(base, candidate, single)
+    error = error_at(z)
     if single:
         pairs = Pairs.of(base, candidate)
         p_value = pairs.exact() if margin == 0 else tail(pairs.score(margin, -0.5))
         p_within = tail(-pairs.score(margin, 0.5))
         shown = _least(lambda m: -pairs.score(m, 0.5) > z1)
     else:
-        error1 = _paired_error(base, candidate, z1, single)
+        error1 = error_at(z1)
         p_value = tail((before - after - margin) / error1)
         p_within = tail((margin - before + after) / error1)
         shown = before - after + z1 * error1
     wide = None
     if len(base) > 1:
-        differences = [c.share - b.share for b, c in zip(base, candidate, strict=True)]
-        spread = math.hypot(stdev(differences) / math.sqrt(len(differences)), z / sum(c.judged for c in base))
+        changes = [c.right / c.judged - b.right / b.judged for b, c in zip(base, candidate, strict=True)]
+        scatter = math.fsum((change - (after - before)) ** 2 for change in changes) / (len(changes) - 1)
+        spread = math.hypot(math.sqrt(scatter / len(changes)), z / sum(c.judged for c in base))
         wide = around(after - before, t_quantile(z, len(base) - 1) * max(spread, error), lowest=-1.0)
     return Difference(
         base=100 * before,
@@ -107,19 +109,21 @@ def compare_counts(
 
 def tail(z: float) -> float:
     """P(a standard normal is above z)."""
-    return NormalDist().cdf(-z)
+    return 0.5 * math.erfc(z / math.sqrt(2))
 
 
-def _paired_error(base: Sequence[Count], candidate: Sequence[Count], z: float, single: bool) -> float:
-    """Standard error of the difference of shares, problems fixed.
+def _paired_error(base: Sequence[Count], candidate: Sequence[Count], single: bool) -> Callable[[float], float]:
+    """Quantile -> standard error of the difference of shares, problems fixed, smoothed for it.
 
-    With one sample a problem the pairs themselves give it (McNemar): sqrt(differing - net^2 / n) / n, smoothed.
+    With one sample a problem the pairs themselves give it (McNemar): sqrt(differing - net^2 / n) / n.
     """
-    if not single:
-        return math.hypot(standard_error(base, z), standard_error(candidate, z))
-    pairs = Pairs.of(base, candidate)
-    differing, net = pairs.losses + pairs.gains, pairs.losses - pairs.gains
-    return math.sqrt((differing - net**2 / pairs.n) / pairs.n**2 + smoothing(base, z))
+    if single:
+        pairs = Pairs.of(base, candidate)
+        differing, net = pairs.losses + pairs.gains, pairs.losses - pairs.gains
+        variance = (differing - net**2 / pairs.n) / pairs.n**2
+        return lambda z: math.sqrt(variance + smoothing(base, z))
+    variance = variance_fixed(base) + variance_fixed(candidate)
+    return lambda z: math.sqrt(variance + smoothing(base, z) + smoothing(candidate, z))
 
 
 def _naive(base: Sequence[Count], candidate: Sequence[Count], z: float) -> Interval:
@@ -192,6 +196,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
+@lru_cache(maxsize=100_000)
 def fisher(base: Count, candidate: Count) -> float:
     """One-sided exact p of one problem: that so few of the candidate's samples are right by chance (Fisher 1935)."""
     right, all_samples = base.right + candidate.right, base.judged + candidate.judged

@@ -219,12 +219,13 @@ def _could_fail(base: Rows, candidate: Rows, metric: Metric, allowed: float, con
 
 def worst(base: Rows, candidate: Rows, metric: Metric, level: float) -> tuple[Worse, ...]:
     """Every problem that got worse in the metric, the worst first; problems of equal loss in the suite's order."""
-    sign = 1 if metric.rise_is_worse else -1
+    sign, value = 1 if metric.rise_is_worse else -1, metric.value
     lost = [
-        (sign * (metric.value(after) - metric.value(before)), before, after)
+        (loss, before, after)
         for before, after in zip(base, candidate, strict=True)
+        if (loss := sign * (value(after) - value(before))) > 0
     ]
-    lost = sorted((row for row in lost if row[0] > 0), key=lambda row: -row[0])
+    lost.sort(key=lambda row: -row[0])
     chances = [metric.chance(before, after) for _, before, after in lost] if metric.chance else []
     # Problems that did not get worse count in the number of tests, with p-values of no interest.
     adjusted = holm([*chances, *[1.0] * (len(base) - len(chances))])

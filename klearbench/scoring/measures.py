@@ -39,21 +39,23 @@ class Metric:
     chance: Callable[[ProblemScore, ProblemScore], float] | None = None
 
 
-def _share(title: str, good: Callable[[ProblemScore], Count], *, faults: bool = False) -> Metric:
-    """A metric that counts good samples; `faults` shows the share of the others."""
+def _share(
+    title: str, good: Callable[[ProblemScore], int], sampled: Callable[[ProblemScore], int], *, faults: bool = False
+) -> Metric:
+    """A metric that counts good samples of all `sampled`; `faults` shows the share of the others."""
 
     def value(row: ProblemScore) -> float:
-        share = good(row).share
+        share = good(row) / sampled(row)
         return 1 - share if faults else share
 
     def compare(base: Rows, candidate: Rows, max_drop: float, confidence: float) -> Difference:
-        sides = [[good(row) for row in side] for side in (base, candidate)]
+        sides = [[Count(good(row), sampled(row)) for row in side] for side in (base, candidate)]
         return compare_counts(sides[0], sides[1], max_drop=max_drop, confidence=confidence)
 
     def chance(before: ProblemScore, after: ProblemScore) -> float:
-        return fisher(good(before), good(after))
+        return fisher(Count(good(before), sampled(before)), Count(good(after), sampled(after)))
 
-    return Metric(title, "points", faults, lambda row: good(row).judged, value, compare, chance)
+    return Metric(title, "points", faults, sampled, value, compare, chance)
 
 
 def _length(row: ProblemScore) -> Lengths:
@@ -66,9 +68,11 @@ def _compare_lengths(base: Rows, candidate: Rows, max_drop: float, confidence: f
 
 
 METRICS: Mapping[str, Metric] = {
-    "avg@k": _share("avg@{k}", lambda row: Count(row.right, row.judged)),
-    "truncated": _share("truncated", lambda row: Count(row.judged - row.truncated, row.judged), faults=True),
-    "judge-errors": _share("judge errors", lambda row: Count(row.judged, row.judged + row.judge_errors), faults=True),
+    "avg@k": _share("avg@{k}", lambda row: row.right, lambda row: row.judged),
+    "truncated": _share("truncated", lambda row: row.judged - row.truncated, lambda row: row.judged, faults=True),
+    "judge-errors": _share(
+        "judge errors", lambda row: row.judged, lambda row: row.judged + row.judge_errors, faults=True
+    ),
     "length": Metric(
         "mean tokens", "%", True, lambda row: row.sampled, lambda row: _length(row).mean, _compare_lengths
     ),

@@ -254,7 +254,7 @@ def read_eval(path: Path) -> EvalRun:
     """
     manifest = read_manifest(path)
     config = manifest["config"]
-    if config.get("command") != "eval" or not _readable(config):
+    if config.get("command") != "eval" or not readable_config(config):
         raise DataError(path, "is no run of `klearbench eval`")
     samples, verdicts = list(light_samples(path)), list(light_verdicts(path))
     problems = read_problems(path)
@@ -274,10 +274,12 @@ def read_eval(path: Path) -> EvalRun:
     return EvalRun(path, manifest, samples, verdicts, scores, finished, problems)
 
 
-def _readable(config: Mapping[str, Any]) -> bool:
-    """Whether a configuration names suites, and how many samples of each."""
+def readable_config(config: Mapping[str, Any]) -> bool:
+    """Whether a configuration names suites and how many samples of each, and its sections are such."""
     suites, samples = config.get("suites"), config.get("samples")
-    if not isinstance(suites, list) or not all(isinstance(suite, str) for suite in suites):
+    if not isinstance(suites, list) or not suites or not all(isinstance(suite, str) for suite in suites):
+        return False
+    if not all(isinstance(config.get(name) or {}, dict) for name in ("engine", "sampling", "suite_sampling")):
         return False
     counts = [samples.get(suite) for suite in suites] if isinstance(samples, dict) else [samples]
     return all(isinstance(count, int) and count > 0 for count in counts)
@@ -290,5 +292,5 @@ def _written_scores(path: Path) -> dict[str, tuple[int, list[str]]]:
         return {name: (row["k"], [str(p["problem_id"]) for p in row["per_problem"]]) for name, row in loaded.items()}
     except FileNotFoundError:
         return {}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(path, f"not a scores file ({error}); `klearbench score` writes it again") from None

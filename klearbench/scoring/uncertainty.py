@@ -63,7 +63,7 @@ def t_quantile(z: float, df: int) -> float:
 
 def mean_share(counts: Sequence[Count]) -> float:
     """The score as a share, 0..1: the mean over problems. `counts` is not empty and every `judged` is above 0."""
-    return fmean(c.share for c in counts)
+    return sum(right / judged for right, judged in counts) / len(counts)
 
 
 def variance_fixed(counts: Sequence[Count]) -> float:
@@ -71,17 +71,19 @@ def variance_fixed(counts: Sequence[Count]) -> float:
 
     Problems with one sample take the mean of the others' variance; when all have one, the variance between problems.
     """
+    n = len(counts)
     repeated = [c for c in counts if c.judged > 1]
-    if repeated:
-        usual = fmean(_within(c) for c in repeated)
-    else:
-        usual = variance([c.share for c in counts]) if len(counts) > 1 else 0.0
-    return sum((_within(c) if c.judged > 1 else usual) / c.judged for c in counts) / len(counts) ** 2
+    if len(repeated) == n:
+        return sum(_within(c) / c.judged for c in counts) / n**2
+    between = [c.share for c in counts]
+    usual = fmean(map(_within, repeated)) if repeated else variance(between) if n > 1 else 0.0
+    return sum((_within(c) if c.judged > 1 else usual) / c.judged for c in counts) / n**2
 
 
 def _within(count: Count) -> float:
     """The unbiased estimate of p (1 - p) of one problem."""
-    return count.right * (count.judged - count.right) / (count.judged * (count.judged - 1))
+    right, judged = count
+    return right * (judged - right) / (judged * (judged - 1))
 
 
 def smoothing(counts: Sequence[Count], z: float) -> float:
