@@ -12,6 +12,9 @@ JOBS ?= 2
 # Before torch is imported: spinning OpenMP threads cost 10x where several processes share few cores.
 export OMP_WAIT_POLICY ?= passive
 
+# Bytecode is written: each of some ten vLLM processes would compile its modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test check check-static bench mutants seeds real-model install install-tests sandbox
 
 demo: install

@@ -8,6 +8,7 @@
     │   └── DiskFull          2     no space left; what was written before is kept
     ├── IncompleteError       3     judge errors, failed samples
     │   └── EngineDown        3     the server or the engine is down for good; what was finished is kept
+    ├── GateFailed            1     a training's checkpoint regressed; its state is saved
     └── Terminated          143     SIGTERM; state is saved and the same command resumes
 
 Anything else that escapes a command is our own crash and ends with 70.
@@ -66,6 +67,12 @@ class IncompleteError(KlearError):
 
 class EngineDown(IncompleteError):
     """The engine can make nothing more: its server is down for good, or its process died."""
+
+
+class GateFailed(KlearError):
+    """A checkpoint is worse than the recipe's gate allows, and the recipe says to stop there."""
+
+    exit_code = EXIT_GATE_FAILED
 
 
 class Terminated(KlearError):

@@ -19,7 +19,8 @@ _PATH = click.Path(path_type=Path)
 def cli(debug: bool) -> None:
     """Train reasoning models on klearbench data: SFT, then GPPO, on DeepSpeed.
 
-    Exit codes: 0 ok, 2 usage or bad input, 3 incomplete, 70 our own crash, 130 Ctrl-C, 143 SIGTERM.
+    Exit codes: 0 ok, 1 stopped by the recipe's gate, 2 usage or bad input, 3 incomplete, 70 our own crash,
+    130 Ctrl-C, 143 SIGTERM.
     An interrupted command is finished by running it again.
     """
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 
 from klearbench.config import Section, load_recipe
 
@@ -159,8 +159,42 @@ class RlStage(StageBase):
         return self
 
 
+GateMetric = Literal["avg@k", "truncated", "length", "judge-errors"]
+Drop = Annotated[float, Field(ge=0, lt=100)]
+
+
+def _for_all(value: Any) -> Any:
+    """One number is the allowed drop of every test."""
+    return {"": value} if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+class GateConfig(Section):
+    """What every evaluation is compared with, by `klearbench regress`."""
+
+    against: str = "previous"
+    """`previous`, `first` or `best`: that evaluation of the same stage; or a path: a baseline file or an eval run."""
+    metrics: tuple[GateMetric, ...] = ("avg@k",)
+    max_drop: Annotated[dict[str, Drop], BeforeValidator(_for_all)] = Field(default_factory=dict)
+    """Drop that is allowed, in points (lengths: a rise in percent): a number, or a mapping from a suite, a metric or
+    SUITE:METRIC ("" is the rest) to numbers."""
+    confidence: Annotated[float, Field(gt=0.5, lt=1)] = 0.95
+    """1 - the share of false alarms of one evaluation."""
+    prove: bool = False
+    """Pass only what is shown to drop less than max_drop."""
+    max_judge_errors: Annotated[float, Field(ge=0, le=100)] = 0.0
+    """Percent of a suite's samples that a judge may have failed on."""
+    on_regression: Literal["warn", "stop"] = "warn"
+    """stop: end the training with exit code 1 (3 where the gate can't decide), its state saved."""
+
+    @model_validator(mode="after")
+    def _metrics_once(self) -> GateConfig:
+        if not self.metrics or len(set(self.metrics)) < len(self.metrics):
+            raise ValueError("metrics: name at least one, and each once")
+        return self
+
+
 class EvaluationConfig(Section):
-    """How checkpoints are scored by klearbench."""
+    """How checkpoints are scored by klearbench, and what follows from the scores."""
 
     suites: tuple[str, ...] = ()
     samples: PositiveInt = 8
@@ -173,6 +207,16 @@ class EvaluationConfig(Section):
     """Where programs run (code suites)."""
     judge_workers: PositiveInt = 1
     data_dir: Path | None = None
+    gate: GateConfig | None = None
+    """None: evaluations are compared with nothing. It may change from one start of a run to the next, as `best` may."""
+    best: Literal["shown", "highest"] = "shown"
+    """When a later checkpoint becomes the best: once it is shown to be better, or with any higher mean score."""
+
+    @model_validator(mode="after")
+    def _gate_has_suites(self) -> EvaluationConfig:
+        if self.gate is not None and not self.suites:
+            raise ValueError("a gate needs suites: without them there is nothing to compare")
+        return self
 
 
 class DeepSpeedConfig(Section):

@@ -1,4 +1,4 @@
-"""What the loops of all stages share: the recipe, the run folder, evaluation, saving."""
+"""What the loops of all stages share: the recipe, the run folder, where things lie, saving."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from klearbench.engines.base import Sampling
-from klearbench.engines.hf import HfEngine, weights_hash
-from klearbench.evaluate import EvalOptions, evaluate
 from klearbench.run import Run
 from klearbench.suites.base import Suite
 from klearrl import distributed
 from klearrl.checkpoint import Checkpoints, publish
-from klearrl.config import StageBase, TrainRecipe
+from klearrl.config import RlStage, SftStage, StageBase, TrainRecipe
 from klearrl.engine import Trainer
 from klearrl.metrics import Metrics
 from klearrl.model import save_model
+
+TrainStage = SftStage | RlStage
+"""Any stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,15 @@ class Context:
     def checkpoints(self, stage: StageBase) -> Checkpoints:
         return Checkpoints(self.stage_path(stage) / "checkpoints", stage.keep_last)
 
+    def eval_due(self, stage: StageBase, step: int) -> bool:
+        """Whether a step is one of `eval_every`; the stage's last step is evaluated whether it is or not."""
+        return bool(self.suites and step and stage.eval_every and step % stage.eval_every == 0)
+
+    def save_due(self, stage: TrainStage, step: int) -> bool:
+        """Whether a checkpoint is written after a step: what is evaluated is saved, as it may be the best one, and a
+        gate may end the training there."""
+        return step % stage.save_every == 0 or step == stage.steps or self.eval_due(stage, step)
+
     def evaluated(self, stage: StageBase, step: int) -> bool:
         """Whether a checkpoint's evaluation is done and complete (true when the recipe asks for none)."""
         scores = self.scores(stage, step)
@@ -58,50 +67,6 @@ class Context:
     def eval_path(self, stage: StageBase, step: int) -> Path:
         """Where a checkpoint's evaluation lies."""
         return self.path / "evals" / f"{stage.name}-{step}"
-
-
-def evaluate_if_due(context: Context, stage: StageBase, step: int, trainer: Trainer, tokenizer: Any) -> None:
-    """`evaluate_checkpoint` at every `eval_every`-th step. A resume begins with it: a kill may have broken one off."""
-    if step and stage.eval_every and step % stage.eval_every == 0:
-        evaluate_checkpoint(context, stage, step, trainer, tokenizer)
-
-
-def evaluate_checkpoint(context: Context, stage: StageBase, step: int, trainer: Trainer, tokenizer: Any) -> None:
-    """Score the live weights through klearbench, into `evals/<stage>-<step>` (rank 0; the others wait)."""
-    if distributed.gather(context.evaluated(stage, step))[0]:  # rank 0 decides: it may be done before others look
-        if distributed.is_main() and context.suites:
-            _mark_best(context, stage)  # a kill may have come between the scores and this
-        return
-    model = trainer.inference_model()
-    if distributed.is_main():
-        plan = context.recipe.evaluation
-        identity = {"model_hash": weights_hash(model), "dtype": str(model.dtype).removeprefix("torch.")}
-        engine = HfEngine(model, tokenizer, identity, batch_size=plan.batch_size)
-        options = EvalOptions(
-            samples=plan.samples,
-            limit=plan.limit,
-            seed=context.recipe.seed,
-            sampling=Sampling(plan.temperature, plan.top_p, 0, plan.max_tokens),
-            sandbox=plan.sandbox,
-            judge_workers=plan.judge_workers,
-        )
-        about = {"run": str(context.path), "stage": stage.name, "step": step}
-        for score in evaluate(context.eval_path(stage, step), context.suites, engine, options, about):
-            context.say(f"{stage.name} step {step}: {score.suite} avg@{score.k} {score.avg:.1f}")
-        _mark_best(context, stage)
-    distributed.barrier()
-
-
-def _mark_best(context: Context, stage: StageBase) -> None:
-    """The best checkpoint is the one with the highest mean score over the suites; the earlier one on a tie."""
-    checkpoints = context.checkpoints(stage)
-    means: dict[int, float] = {}
-    for step in checkpoints.steps():
-        averages = [suite["avg"] for suite in context.scores(stage, step).values()]
-        if averages:
-            means[step] = sum(averages) / len(averages)
-    if means:
-        checkpoints.mark_best(max(means, key=lambda s: (means[s], -s)))
 
 
 def save_stage_model(trainer: Trainer, tokenizer: Any, out: Path) -> None:

@@ -22,9 +22,10 @@ from klearbench.types import FinishReason
 from klearrl import distributed
 from klearrl.advantages import group_advantages
 from klearrl.config import RlStage
-from klearrl.context import Context, evaluate_checkpoint, evaluate_if_due
+from klearrl.context import Context
 from klearrl.data import RL_COLUMNS, Order, load_rows, rank_chunks, split_rl_rows
 from klearrl.engine import Trainer
+from klearrl.evaluating import evaluate_at_end, evaluate_at_start, evaluate_if_due
 from klearrl.losses import count_units, entropy, lm_loss, policy_loss, token_logprobs
 from klearrl.rollouts.base import Rollout, RolloutBatch, load_batch, save_batch
 from klearrl.rollouts.collect import Source, collect, drop_counts
@@ -43,7 +44,7 @@ def run_rl(stage: RlStage, context: Context, trainer: Trainer, tokenizer: Any) -
     if start:
         cursor = checkpoints.load(start, trainer)["cursor"]
     context.metrics.start(stage.name, start)
-    evaluate_if_due(context, stage, start, trainer, tokenizer)
+    evaluate_at_start(context, stage, start, trainer, tokenizer)
     context.say(_arithmetic(stage, len(prompts)))
 
     judging = JudgeOptions(sandbox=stage.sandbox, workers=stage.judge_workers)
@@ -63,10 +64,10 @@ def run_rl(stage: RlStage, context: Context, trainer: Trainer, tokenizer: Any) -
             rewards = _reward_numbers(batch)
             context.metrics.log(stage.name, step + 1, {**rewards, **numbers, **times})
             progress.advance(1, f"reward {rewards['reward']:.3f}")
-            if (step + 1) % stage.save_every == 0 or step + 1 == stage.steps:
+            if context.save_due(stage, step + 1):
                 checkpoints.save(step + 1, trainer, tokenizer, {"cursor": cursor})
             evaluate_if_due(context, stage, step + 1, trainer, tokenizer)
-    evaluate_checkpoint(context, stage, stage.steps, trainer, tokenizer)
+    evaluate_at_end(context, stage, trainer, tokenizer)
 
 
 def _rollouts(

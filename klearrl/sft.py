@@ -11,9 +11,10 @@ import torch
 from klearbench.progress import Progress
 from klearrl import distributed
 from klearrl.config import SftStage
-from klearrl.context import Context, evaluate_checkpoint, evaluate_if_due
+from klearrl.context import Context
 from klearrl.data import SFT_COLUMNS, Order, SftExample, load_rows, rank_chunks, tokenize_sft
 from klearrl.engine import Trainer
+from klearrl.evaluating import evaluate_at_end, evaluate_at_start, evaluate_if_due
 from klearrl.losses import lm_loss, token_logprobs
 
 
@@ -28,7 +29,7 @@ def run_sft(stage: SftStage, context: Context, trainer: Trainer, tokenizer: Any)
     if start:
         checkpoints.load(start, trainer)
     context.metrics.start(stage.name, start)
-    evaluate_if_due(context, stage, start, trainer, tokenizer)
+    evaluate_at_start(context, stage, start, trainer, tokenizer)
     context.say(_arithmetic(stage, len(examples), too_long))
 
     with Progress(stage.name, stage.steps, start, "steps") as progress:
@@ -42,10 +43,10 @@ def run_sft(stage: SftStage, context: Context, trainer: Trainer, tokenizer: Any)
             numbers = {**result, "label_tokens": tokens, "seconds": time.perf_counter() - began}
             context.metrics.log(stage.name, step + 1, numbers)
             progress.advance(1, f"loss {result['loss']:.3f}")
-            if (step + 1) % stage.save_every == 0 or step + 1 == stage.steps:
+            if context.save_due(stage, step + 1):
                 checkpoints.save(step + 1, trainer, tokenizer, {})
             evaluate_if_due(context, stage, step + 1, trainer, tokenizer)
-    evaluate_checkpoint(context, stage, stage.steps, trainer, tokenizer)
+    evaluate_at_end(context, stage, trainer, tokenizer)
 
 
 def _losses(

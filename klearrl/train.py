@@ -19,6 +19,7 @@ from klearrl.config import RlStage, SftStage, TrainRecipe
 from klearrl.context import Context, save_stage_model
 from klearrl.data import SFT_COLUMNS, load_rows
 from klearrl.engine import Trainer
+from klearrl.gating import conclude, refuse_unusable_gate
 from klearrl.metrics import Metrics
 from klearrl.model import load_model, start_model
 from klearrl.rl import run_rl
@@ -38,9 +39,11 @@ def train(recipe: TrainRecipe, out: Path, say: Callable[[str], None] = print) ->
     Raises:
         ConfigError, DataError: bad input.
         RunConflict: the folder holds a run of another recipe.
-        IncompleteError: an evaluation had judge errors, or engine and trainer disagree.
+        IncompleteError: an evaluation had judge errors, engine and trainer disagree, or a gate that stops can't decide.
+        GateFailed: the recipe's gate stops at a regression; the same command asks it again.
     """
     suites = tuple(load_suite(name, recipe.evaluation.data_dir) for name in recipe.evaluation.suites)
+    refuse_unusable_gate(recipe.evaluation.gate, {suite.name for suite in suites})
     _refuse_raised_before_others(recipe, out)
     distributed.setup()
     speak = say if distributed.is_main() else _silent
@@ -76,13 +79,15 @@ def _silent(_: str) -> None:
 
 @contextmanager
 def _run_folder(recipe: TrainRecipe, out: Path) -> Iterator[Run | None]:
-    config = {"command": "train", **recipe.model_dump(mode="json")}
+    free = {"gate", "best"}  # what they decide is not what is trained: another start may have others
+    config = {"command": "train", **recipe.model_dump(mode="json", exclude={"evaluation": free})}
+    about = {"evaluation": recipe.evaluation.model_dump(mode="json", include=free)}
     inputs = {f"data:{path}": content_hash(Path(path) / "data") for path in _dataset_folders(recipe)}
     if recipe.model.path is not None and Path(recipe.model.path).is_dir():
         inputs["model"] = content_hash(Path(recipe.model.path))
     held: Any = nullcontext()
     if distributed.is_main():
-        held = Run(out, config, inputs, extends=("stages.*.steps",))
+        held = Run(out, config, inputs, extends=("stages.*.steps",), about=about)
     with held as run:
         yield run
 
@@ -96,6 +101,7 @@ def _run_stage(context: Context, number: int, stage: SftStage | RlStage) -> None
     """Train one stage, unless its model is there; then leave its model for the next."""
     out = context.stage_path(stage) / "model"
     last = context.checkpoints(stage).last() or 0
+    conclude(context, stage, last, quiet=True)  # where the gate stopped it stops again, before a model is loaded
     if out.exists() and last >= stage.steps and context.evaluated(stage, stage.steps):
         context.say(f"{stage.name}: finished ({last} steps)")
         return

@@ -37,7 +37,8 @@ def read_rows(shared: Path, name: str) -> list[Row]:
 def _tests(row: Row, longest_s: float | None) -> CodeTests:
     problem, limits = row["problem"], row.get("limits", {})
     limit_s = limits.get("time_s", 6.0)
-    if longest_s is not None and "memory_mb" not in limits and row.get("max_passed") == 0:
+    # Also where it has a memory limit: `bomb-zip` packs its zeros for longer than its six seconds.
+    if longest_s is not None and row.get("max_passed") == 0:
         limit_s = min(limit_s, longest_s)
     given = tuple(test["input"] for test in problem["tests"])
     inputs = TestInputs(

@@ -61,7 +61,7 @@ def test_a_failure_that_quotes_half_a_surrogate_pair_is_a_failure_and_no_more(py
 
 def test_in_one_process_long_units_come_first_and_the_rest_keeps_its_order(pytester):
     order = list(dict.fromkeys(file for file, _ in ran(pytester)))
-    names = ("kill", "attacks", "docker", "engine_vllm", "vllm_more", "a", "b")
+    names = ("engine_vllm", "vllm_more", "attacks", "docker", "kill", "a", "b")
     assert order == [f"test_{name}.py" for name in names]
 
 

@@ -1,4 +1,7 @@
-"""Wrong input, as a user gives it to the real commands: one clear line, exit 2, nothing written, nothing lost."""
+"""Wrong input, as a user gives it to the real commands: one clear line, exit 2, nothing written, nothing lost.
+
+Where several commands import torch the first one is real, and the others are forked from a process that has.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,15 @@ import shutil
 import subprocess
 
 import pytest
-from tools import ROOT, complaint, jsonl, ok, run, snapshot, tiny, write_jsonl
+
+from tests import warm
+from tests.tools import ROOT, complaint, jsonl, ok, run, snapshot, tiny, write_jsonl
 
 PUZZLES = ("eval", "--suite", "puzzles", "--engine", "scripted", "--limit", "5")
 
 
-def refused(*words: object, says: str, **options) -> str:
-    said = complaint(run(*words, **options))
+def refused(*words: object, says: str, by=run, **options) -> str:
+    said = complaint(by(*words, **options))
     assert says in said, said
     return said
 
@@ -155,12 +160,16 @@ def test_a_program_that_is_given_twice_or_not_at_all_and_options_that_do_not_exi
     assert {path.name for path in tmp_path.iterdir()} == {"completions.jsonl", "problems.jsonl", "answer.jsonl"}
 
 
-CODE = ("klearbench", "eval", "--suite", "puzzles-code", "--engine", "scripted", "--limit", 1)
+def evaluated_programs(folder) -> tuple[object, ...]:
+    """The words of an `eval` command for one recorded program, without its output."""
+    suite = write_jsonl(folder / "suite.jsonl", [{"id": "d", "problem": "Double it.", "tests": DOUBLE["tests"]}])
+    recorded = write_jsonl(folder / "recorded.jsonl", [PROGRAM | {"completion": "```\nprint(4)\n```"}])
+    return ("klearbench", "eval", "--suite", suite, "--engine", "replay", "--model", recorded, "--samples", 1)
 
 
 @pytest.mark.parametrize("command", ["judge", "eval"])
 def test_a_sandbox_that_is_not_there_is_told_before_anything_is_made(tmp_path, out, command):
-    words = programs(tmp_path) if command == "judge" else CODE
+    words = programs(tmp_path) if command == "judge" else evaluated_programs(tmp_path)
     package = tmp_path / "without" / "docker"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("raise ImportError")
@@ -263,21 +272,12 @@ def test_a_bad_override(out, program, command):
 @pytest.mark.train
 def test_training_data_that_is_not_there(tmp_path, out):
     recipe = ROOT / "recipes/puzzles/train.yaml"
-    refused(
-        "klearrl",
-        "train",
-        recipe,
-        "-o",
-        out,
-        "--set",
-        f"data={tmp_path / 'none'}",
-        says="no such dataset folder; make it by `klearbench curate`",
-    )
+    says = "no such dataset folder; make it by `klearbench curate`"
+    refused("klearrl", "train", recipe, "-o", out, "--set", f"data={tmp_path / 'none'}", says=says)
     out.mkdir(exist_ok=True)
     (out / "notes.txt").write_text("mine")
-    refused(
-        "klearrl", "train", recipe, "-o", out, says="notes.txt" if not (out / "manifest.json").exists() else str(out)
-    )
+    says = "notes.txt" if not (out / "manifest.json").exists() else str(out)
+    refused("klearrl", "train", recipe, "-o", out, says=says, by=warm.run)
     assert (out / "notes.txt").read_text() == "mine"
 
 
@@ -290,10 +290,10 @@ def test_a_model_folder_that_lacks_something(tmp_path, out):
     refused(*words, "--model", bare, says="has no tokenizer (tokenizer.json)")
     hollow = shutil.copytree(model, tmp_path / "hollow")
     (hollow / "model.safetensors").unlink()
-    refused(*words, "--model", hollow, says="no model can be loaded")
-    refused(*words, "--model", tmp_path / "nowhere", says="nowhere")
-    refused(*words, says="engine 'hf' needs --model")
-    refused(*words, "--model", model, "--rope-scaling", "yarn", says="write yarn:FACTOR")
+    refused(*words, "--model", hollow, says="no model can be loaded", by=warm.run)
+    refused(*words, "--model", tmp_path / "nowhere", says="nowhere", by=warm.run)
+    refused(*words, says="engine 'hf' needs --model", by=warm.run)
+    refused(*words, "--model", model, "--rope-scaling", "yarn", says="write yarn:FACTOR", by=warm.run)
     assert not out.exists()
 
 
@@ -306,7 +306,7 @@ def test_a_model_without_a_chat_template_works_with_a_note(tmp_path, out):
     notes = [line for line in done.stderr.splitlines() if line.startswith("note: ")]
     assert notes == ["note: the tokenizer has no chat template; prompts are plain text (--chat-template plain)"]
     assert json.loads((out / "manifest.json").read_text())["config"]["engine"]["chat_template"] == "plain"
-    quiet = run(*words, "--chat-template", "plain", "-o", out)
+    quiet = warm.run(*words, "--chat-template", "plain", "-o", out)
     assert quiet.returncode == 0 and "note: " not in quiet.stderr
 
 

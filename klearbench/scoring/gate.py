@@ -156,13 +156,15 @@ def once(row: ProblemScore) -> ProblemScore:
     )
 
 
-def decide(pairs: Sequence[SuitePair], options: GateOptions) -> list[SuiteGate]:
+def decide(pairs: Sequence[SuitePair], options: GateOptions, *, listing: bool = True) -> list[SuiteGate]:
     """The gate on suites of two runs that may be compared: one result for each suite and metric.
+
+    `listing` False leaves out the list of the problems that got worse, which decides nothing.
 
     Raises:
         IncompleteError: a suite of which no problem can be compared in a metric.
     """
-    tests = [_look(pair, name, options) for name in options.metrics for pair in pairs]
+    tests = [_look(pair, name, options, listing) for name in options.metrics for pair in pairs]
     adjusted = holm([test.p_value for test in tests])
     return [
         replace(test, p_adjusted=p, status=_status(test, p, options)) for test, p in zip(tests, adjusted, strict=True)
@@ -178,7 +180,7 @@ def _status(test: SuiteGate, p_adjusted: float, options: GateOptions) -> str:
     return "ok" if not options.prove or test.p_within < level else "undecided"
 
 
-def _look(pair: SuitePair, name: str, options: GateOptions) -> SuiteGate:
+def _look(pair: SuitePair, name: str, options: GateOptions, listing: bool) -> SuiteGate:
     """One test; its status is "too_few" or, for now, "ok"."""
     metric, allowed = METRICS[name], options.allowed(pair.suite, name)
     base, candidate = pair.aligned(metric)
@@ -204,7 +206,7 @@ def _look(pair: SuitePair, name: str, options: GateOptions) -> SuiteGate:
         p_value=found.p_value,
         p_adjusted=found.p_value,
         p_within=found.p_within,
-        worst=worst(base, candidate, metric, 1 - options.confidence),
+        worst=worst(base, candidate, metric, 1 - options.confidence) if listing else (),
     )
 
 

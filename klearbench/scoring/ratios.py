@@ -103,10 +103,13 @@ def _fixed(base: Sequence[Lengths], candidate: Sequence[Lengths]) -> _Moments:
         return _between(base, candidate)
     n = len(base)
     means = [fmean(row.mean for row in side) for side in (base, candidate)]
-    errors = [
-        sum(row.error_squared if row.samples > 1 else row.mean**2 for row in side) / n**2 for side in (base, candidate)
-    ]
-    df = max(1, sum(row.samples - 1 for row in (*base, *candidate)))
+    parts = [[row.error_squared if row.samples > 1 else row.mean**2 for row in side] for side in (base, candidate)]
+    errors = [sum(side) / n**2 for side in parts]
+    # Satterthwaite 1946: a few problems may have nearly all the scatter, then only their samples tell how large it is.
+    squares = sum(
+        p**2 / max(1, row.samples - 1) for p, row in zip(parts[0] + parts[1], (*base, *candidate), strict=True)
+    )
+    df = max(1, int((sum(parts[0]) + sum(parts[1])) ** 2 / squares)) if squares else 1
     return _Moments(means[0], means[1], errors[0], errors[1], 0.0, df)
 
 

@@ -1,17 +1,15 @@
 from __future__ import annotations
 
-import os
 import random
 import re
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from klearbench.store import content_hash
+from tests.warm import Forked
 
 RECIPE = """
 name: resume
@@ -22,24 +20,22 @@ validation_share: 0.1
 outputs: [{name: sft}, {name: rl}]
 """
 BATCHES = 10  # 300 problems in batches of 64 make 5, for each of 2 samples
-PROGRAM = """
-import sys
-from pathlib import Path
-from klearbench.curation.pipeline import curate
-curate(Path(sys.argv[1]), Path(sys.argv[2]))
-"""
 
 
-def start(recipe: Path, out: Path, fault: str = "") -> subprocess.Popen:
-    environment = os.environ | {"KLEAR_FAULT": fault}
-    command = [sys.executable, "-c", PROGRAM, str(recipe), str(out)]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+def curate_in(recipe: str, out: str) -> None:
+    from klearbench.curation.pipeline import curate
+
+    curate(Path(recipe), Path(out))
 
 
-def finish(recipe: Path, out: Path, fault: str = "") -> int:
+def start(recipe: Path, out: Path, fault: str = "") -> Forked:
+    return Forked(curate_in, str(recipe), str(out), fault=fault)
+
+
+def finish(recipe: Path, out: Path, fault: str = "") -> int | None:
     process = start(recipe, out, fault)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode in (0, -signal.SIGKILL, 1), errors.decode()
+    _, errors = process.communicate(120)
+    assert process.returncode in (0, -signal.SIGKILL, 1), errors
     return process.returncode
 
 
@@ -96,7 +92,7 @@ def test_kills_at_any_moment_change_nothing(whole, tmp_path):
     out = tmp_path / "out"
     for _ in range(5):
         process = start(recipe, out)
-        time.sleep(rng.uniform(0.3, 1.5))
+        time.sleep(rng.uniform(0.1, 0.8))
         process.kill()
         process.communicate()
     assert finish(recipe, out) == 0

@@ -299,7 +299,7 @@ def test_closing_a_stream_gives_up_what_runs_at_once():
         begun = time.monotonic()
         with closing(engine_of(server, 8, Patience()).stream(requests(50), SAMPLING)) as stream:
             assert next(stream)[0].place == ("q0", 0)
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 20
         assert not [t for t in threading.enumerate() if t.name == "openai"]
 
 

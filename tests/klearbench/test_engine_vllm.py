@@ -92,7 +92,7 @@ def group(leader: int) -> dict[int, str]:
     return processes(lambda entry: int(stat(entry)[2]) == leader)
 
 
-def gone(alive: Callable[[], dict[int, str]], within_s: float = 20.0) -> bool:
+def gone(alive: Callable[[], dict[int, str]], within_s: float = 60.0) -> bool:
     """Whether such processes end in time."""
     end = time.monotonic() + within_s
     while left := alive():

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from klearbench.judging.extract import extract
+from tests.timing import assert_quick
 
 
 @pytest.mark.parametrize(
@@ -277,7 +276,7 @@ def test_more_ways_to_state_none(completion: str, kind: str) -> None:
 
 def test_a_megabyte_of_boxes_takes_little_time() -> None:
     text = "\\boxed{1} " * 100_000
-    start = time.process_time()
     assert extract(text).text == "1"
-    assert extract("\\boxed{2} " + text).kind == "hedge"
-    assert time.process_time() - start < 2.0  # measured 0.3 s on a busy machine
+    hedged = "\\boxed{2} " + text
+    assert extract(hedged).kind == "hedge"
+    assert_quick(lambda: (extract(text), extract(hedged)), 5)

@@ -180,7 +180,8 @@ EVALUATION = {"suites": ["puzzles"], "samples": 1, "limit": 6, "max_tokens": 4, 
 def test_checkpoints_are_evaluated_and_the_best_is_marked(tmp_path):
     data = tiny.write_dataset(tmp_path / "data")
     stage = {**tiny.SFT_STAGE, "steps": 4, "eval_every": 2, "keep_last": 1}
-    tiny.write_recipe(tmp_path / "recipe.yaml", tiny.recipe(data, [stage], evaluation=EVALUATION))
+    evaluation = {**EVALUATION, "best": "highest"}
+    tiny.write_recipe(tmp_path / "recipe.yaml", tiny.recipe(data, [stage], evaluation=evaluation))
     done = train(tmp_path)
     assert done.code == 0, done.text
     assert sorted(p.name for p in (tmp_path / "run" / "evals").iterdir()) == ["sft-2", "sft-4"]

@@ -9,11 +9,9 @@ from __future__ import annotations
 import atexit
 import functools
 import json
-import multiprocessing
 import os
 import shutil
 import socket
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -36,6 +34,8 @@ from klearrl import distributed
 from klearrl.config import NewModel, OptimizerConfig
 from klearrl.engine import Trainer
 from klearrl.model import new_model, word_tokenizer
+from tests import warm
+from tests.tools import environment
 
 torch.set_num_threads(1)
 
@@ -163,50 +163,18 @@ class Done:
     text: str
 
 
-@functools.cache
-def _server() -> Any:
-    """A process that has imported everything and forks one child a command: each import would cost six seconds."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["klearrl.train", "klearrl.cli", "datasets", "pyarrow.parquet", "safetensors.torch"])
-    return context
-
-
-def _child(function: Any, arguments: tuple[Any, ...], env: dict[str, str], log: str) -> None:
-    handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.dup2(handle, 1)
-    os.dup2(handle, 2)
-    for name in (*_LAUNCHER, "KLEAR_FAULT"):
-        os.environ.pop(name, None)
-    os.environ.update(env)
-    torch.set_num_threads(1)
-    from klearbench import faults
-
-    faults._PLAN.update(faults._parse(os.environ.get("KLEAR_FAULT", "")))
-    function(*arguments)
-
-
-def _cli(arguments: list[str]) -> None:
-    from klearrl.cli import main
-
-    sys.argv = ["klearrl", *arguments]
-    main()
-
-
 def spawn(function: Any, arguments: tuple[Any, ...], ranks: int = 1, fault: str = "", **env: str) -> Done:
     """Call a module-level function in `ranks` fresh processes, as a launcher would start them; wait for all."""
     with tempfile.TemporaryDirectory() as place:
         port = _free_port()
         processes = []
         for rank in range(ranks):
-            setting = dict(env)
-            if fault:
-                setting["KLEAR_FAULT"] = fault
+            setting = environment(fault, **env)
             if ranks > 1:
                 values = (str(rank), str(ranks), str(rank), "127.0.0.1", port)
                 setting |= dict(zip(_LAUNCHER, values, strict=True))
-            log = f"{place}/{rank}"
-            processes.append(_server().Process(target=_child, args=(function, arguments, setting, log)))
-            processes[-1].start()
+            log = Path(place, str(rank))
+            processes.append(warm.fork(function, *arguments, out=log, err=log, env=setting))
         _wait(processes)
         codes = [process.exitcode for process in processes]
         text = "".join(Path(f"{place}/{rank}").read_text() for rank in range(ranks))
@@ -227,7 +195,7 @@ def _wait(processes: list[Any]) -> None:
 
 def klearrl(*arguments: str | Path, ranks: int = 1, fault: str = "", **env: str) -> Done:
     """Run the command line of klearrl."""
-    return spawn(_cli, ([str(a) for a in arguments],), ranks, fault, **env)
+    return spawn(warm.command, ("klearrl", [str(a) for a in arguments]), ranks, fault, **env)
 
 
 def _free_port() -> str:

@@ -85,7 +85,7 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CodeJudge]:
         patch.setenv("TMPDIR", str(scratch))
         patch.setattr(tempfile, "tempdir", None)
         yield judge
-    ends = time.monotonic() + 2
+    ends = time.monotonic() + 20
     while (left := descendants().keys() - before) and time.monotonic() < ends:
         time.sleep(0.02)
     assert not left

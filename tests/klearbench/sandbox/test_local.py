@@ -248,5 +248,5 @@ def test_a_result_tells_its_slot_and_what_was_used(box: Box) -> None:
     )
     result = box.run(code)
     assert result.slot == box.slot.id and result.slot.endswith(f" {box.tier}")
-    assert 0.3 <= result.cpu_s < 0.6 <= result.wall_s
+    assert 0.3 <= result.cpu_s <= result.wall_s - 0.3  # it sleeps for so long
     assert 100 <= result.peak_mb < 160

@@ -28,7 +28,7 @@ SMALL = Limits(cpu_s=10, wall_s=60, memory_mb=512)
 def test_cpu_time_is_limited(box: Box, code: str) -> None:
     result = box.run(code, limits=Limits(cpu_s=0.2, wall_s=60))
     assert result.status is RunStatus.cpu_limit, result
-    assert 0.2 <= result.cpu_s < 0.6
+    assert 0.2 <= result.cpu_s < 3
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_wall_time_is_limited(box: Box, code: str) -> None:
     started = time.monotonic()
     result = box.run(code, limits=Limits(cpu_s=10, wall_s=0.3))
     assert result.status is RunStatus.wall_limit, result
-    assert 0.3 <= result.wall_s < 3 and time.monotonic() - started < 5 and result.cpu_s < 0.3
+    assert 0.3 <= result.wall_s < 15 and time.monotonic() - started < 20 and result.cpu_s < 0.3
 
 
 @pytest.mark.parametrize(
