@@ -251,7 +251,9 @@ def test_json_has_everything_and_says_what_is_not_complete(tmp_path):
     assert (score["complete"], score["reasons"]) == (False, ["1 judge errors"])
     assert (score["avg"], score["judge_errors"], score["counts"]["truncated"]) == (25.0, 1, 1)
     assert [group["name"] for group in score["groups"]["difficulty"]] == ["easy", "hard"]
-    assert score["per_problem"][0] == {"problem_id": "a", "right": 1, "judged": 2, "truncated": 1}
+    counts = {"right": 1, "judged": 2, "truncated": 1, "judge_errors": 0}
+    lengths = {"sampled": 2, "tokens": 6, "tokens_squared": 20}  # 2 and 4 tokens
+    assert score["per_problem"][0] == {"problem_id": "a", **counts, **lengths}
     assert [b["judged"] for b in score["accuracy_by_length"]] == [3]
 
 
