@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import resource
 import shutil
 import subprocess
@@ -19,6 +18,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from pages import write_part
 
 from klearbench.store import read_records
 from klearbench.types import Status, Verdict
@@ -98,14 +99,9 @@ def write_table(name: str, heads: tuple[str, ...], kept: str, cell: Callable[[di
     for row in rows:
         cells = [row["seed"], *(cell(row["scores"][n]) for n in ("teacher", "sft", "gppo")), *(row[n] for n in COSTS)]
         lines.append(f"| {' | '.join(map(str, cells))} |")
-    begin, end = f"<!-- {name}: written by benchmarks/demo_seeds.py -->", f"<!-- end of {name} -->"
-    table = "\n".join([begin, *lines, end])
-    page = ROOT / "docs" / "demo.md"
-    text, count = re.subn(re.escape(begin) + ".*?" + re.escape(end), lambda _: table, page.read_text(), flags=re.S)
-    if count != 1:
-        sys.exit(f"{page} lacks the mark {begin!r}")
-    page.write_text(text)
-    print(table)
+    begin = f"<!-- {name}: written by benchmarks/demo_seeds.py -->"
+    write_part("demo.md", name, "\n".join(lines), begin)
+    print("\n".join([begin, *lines, f"<!-- end of {name} -->"]))
 
 
 def _score(score: dict[str, Any]) -> str:

@@ -9,12 +9,11 @@ stages go through `scoring.regress`, as by the command. --write puts the tables 
 from __future__ import annotations
 
 import argparse
-import re
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from pages import write_part
 
 from klearbench.reports.markdown import pipe_table
 from klearbench.reports.tables import Table
@@ -24,7 +23,6 @@ from klearbench.scoring.metrics import read_eval
 from klearbench.scoring.regress import EXIT_CODES, regress
 from klearbench.types import Status
 
-DOCS = Path(__file__).parent.parent / "docs" / "gate.md"
 SUITE, METRICS, LEVEL = "puzzles", ("avg@k", "truncated", "length"), 0.05
 
 
@@ -115,13 +113,7 @@ def main() -> None:
     text = tables(options.run, options.splits)
     print(text)
     if options.write:
-        part = f"<!-- gate_demo -->\n{text}<!-- end of gate_demo -->"
-        page, count = re.subn(
-            "<!-- gate_demo -->.*<!-- end of gate_demo -->", lambda _: part, DOCS.read_text(), flags=re.DOTALL
-        )
-        if count != 1:
-            sys.exit(f"{DOCS} has no place for the tables")
-        DOCS.write_text(page)
+        write_part("gate.md", "gate_demo", text)
 
 
 if __name__ == "__main__":

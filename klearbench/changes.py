@@ -15,6 +15,7 @@ from typing import Any
 
 from klearbench.errors import IncompleteError
 from klearbench.judging.compare import shorten
+from klearbench.reports.text import points
 from klearbench.store import dumps, scan
 from klearbench.types import SampleKey, Status, Verdict, to_row
 
@@ -97,7 +98,7 @@ class Rejudged:
         told = ", ".join(f"{name} {was} -> {now}" for name, (was, now) in self.differs.items())
         parts.append(f"another judge ({told})" if told else "the same judge" + _BLAME * bool(self.changes))
         moved = [
-            f"{name} {_points(was)} -> {', '.join(map(_points, now))} points"
+            f"{name} {points(was, 'none')} -> {', '.join(points(value, 'none') for value in now)} points"
             for name, (was, now) in self.scores.items()
             if any(value != was for value in now)
         ]
@@ -201,7 +202,3 @@ def _in_full(verdict: Verdict) -> str:
 def _printable(text: str) -> str:
     """A user's own name, which may hold anything, for one line of a terminal."""
     return text if text.isprintable() else ascii(text)
-
-
-def _points(value: float | None) -> str:
-    return "none" if value is None else f"{value:.1f}"

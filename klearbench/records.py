@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,11 @@ def light_samples(run: Path) -> Iterator[Sample]:
 
 def light_verdicts(run: Path) -> Iterator[Verdict]:
     """The verdicts of a run without details and programs; a very long answer is kept by its hash (it may vote)."""
-    for verdict in scan(run / VERDICTS, Verdict):
+    return _light_verdicts(run / VERDICTS)
+
+
+def _light_verdicts(log: Path) -> Iterator[Verdict]:
+    for verdict in scan(log, Verdict):
         shown = None if verdict.total is not None else verdict.extracted
         if shown is not None and len(shown) > _VOTE_CHARS:
             shown = text_hash(shown)
@@ -99,11 +103,20 @@ def settle(run: Path) -> tuple[set[SampleKey], set[SampleKey]]:
     made = {sample.key: sample.finish_reason is not FinishReason.error for sample in light_samples(run)}
     if not all(made.values()):
         keep_lines(run / SAMPLES, [s.finish_reason is not FinishReason.error for s in light_samples(run)])
-    said = [(v.key, v.status is not Status.judge_error and made.get(v.key, False)) for v in light_verdicts(run)]
-    kept = [stays for _, stays in said]
-    if not all(kept):
-        keep_lines(run / VERDICTS, kept)
-    return {key for key, stays in made.items() if stays}, {key for key, stays in said if stays}
+    kept = {key for key, stays in made.items() if stays}
+    return kept, settle_verdicts(run / VERDICTS, kept)
+
+
+def settle_verdicts(log: Path, wanted: Set[SampleKey]) -> set[SampleKey]:
+    """Take back from a log of verdicts those that were our own fault, and those of samples that aren't wanted.
+
+    Returns:
+        The keys of the verdicts that stay.
+    """
+    said = [(v.key, v.status is not Status.judge_error and v.key in wanted) for v in _light_verdicts(log)]
+    if not all(stays for _, stays in said):
+        keep_lines(log, [stays for _, stays in said])
+    return {key for key, stays in said if stays}
 
 
 def write_problems(run: Path, problems: Iterable[Problem]) -> None:

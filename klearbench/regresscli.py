@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from klearbench.clitools import Finite
-from klearbench.errors import EXIT_OK, IncompleteError, UsageError, unknown_name
+from klearbench.errors import EXIT_OK, IncompleteError, UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 _PATH = click.Path(path_type=Path)
@@ -126,7 +126,9 @@ def _gate(base: Path, candidate: Path, options: Any, given: Mapping[str, Any]) -
 
     try:
         result = regress(base, candidate, options)
-        _refuse_unknown(options.max_drop, {test.suite for test in result.tests})
+        suites = {test.suite for test in result.tests}
+        if suites and (unknown := options.unknown_drop(suites)):  # where nothing was tested, names can't be told
+            raise UsageError(f"--max-drop {unknown}")
     except UsageError as error:
         tell(usage_error(error, options))
         raise
@@ -138,14 +140,6 @@ def _gate(base: Path, candidate: Path, options: Any, given: Mapping[str, Any]) -
     if result.reason is not None:
         raise IncompleteError(f"{result.status.replace('_', ' ')} ({result.field}): {result.reason}")
     return result.exit_code
-
-
-def _refuse_unknown(max_drop: Mapping[str, float], suites: Set[str]) -> None:
-    """A name of --max-drop that is none of these runs' (which are unknown where nothing was tested)."""
-    tests = {f"{suite}:{metric}" for suite in suites for metric in _METRICS}
-    for name in max_drop:
-        if suites and name not in {"", *suites, *_METRICS, *tests}:
-            raise UsageError(f"--max-drop {name}=: {unknown_name('suite or metric', name, {*suites, *_METRICS})}")
 
 
 def _plan(base: Path, drop: float, options: Any, given: Mapping[str, Any]) -> int:

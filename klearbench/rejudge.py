@@ -25,16 +25,16 @@ from klearbench.errors import DataError, UsageError
 from klearbench.evaluate import DIFFERENCES
 from klearbench.judgethread import JudgeThread
 from klearbench.progress import Progress
-from klearbench.records import SAMPLES, VERDICTS
+from klearbench.records import SAMPLES, VERDICTS, settle_verdicts
 from klearbench.rejudgestart import begin, differing, log_path
 from klearbench.run import Lock, manifest
 from klearbench.sandbox.base import Sandbox
 from klearbench.scoring.metrics import EvalRun, read_eval, samples_of, score_suite
-from klearbench.store import JsonlWriter, keep_lines, scan, write_atomic
+from klearbench.store import JsonlWriter, scan, write_atomic
 from klearbench.suites.base import Suite
 from klearbench.suites.references import Judge, JudgeOptions, OpenJudges, open_judges
 from klearbench.suites.registry import SUITES, load_suite
-from klearbench.types import FinishReason, Reference, Sample, SampleKey, Status, Verdict
+from klearbench.types import FinishReason, Reference, Sample, SampleKey, Verdict
 
 FOLDER = "rejudge"
 References = Mapping[tuple[str, str], Reference]
@@ -87,7 +87,7 @@ def rejudge(
     judged = 0
     with _hold(path):
         for log in logs:
-            if log is not logs[0] and not keys - _settled(log, keys):
+            if log is not logs[0] and not keys - settle_verdicts(log, keys):
                 continue
             with open_judges(references.values(), options) as judge:
                 if log is logs[0]:
@@ -177,14 +177,6 @@ def _hold(path: Path) -> Iterator[None]:
         lock.release()
 
 
-def _settled(log: Path, keys: Set[SampleKey]) -> set[SampleKey]:
-    """The samples judged in a round; verdicts that were our own fault are taken back, and tried again."""
-    said = [(v.key, v.status is not Status.judge_error and v.key in keys) for v in scan(log, Verdict)]
-    if not all(stays for _, stays in said):
-        keep_lines(log, [stays for _, stays in said])
-    return {key for key, stays in said if stays}
-
-
 class _Log(JsonlWriter):
     """A log that tells the progress of each row."""
 
@@ -203,7 +195,7 @@ def _judge(judge: Judge, path: Path, log: Path, references: References, keys: Se
     Returns:
         How many.
     """
-    missing = keys - _settled(log, keys)
+    missing = keys - settle_verdicts(log, keys)
     label = f"rejudge {log.stem}"
     with (
         Progress(label, len(keys), len(keys) - len(missing), "samples") as progress,

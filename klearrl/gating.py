@@ -21,7 +21,6 @@ from klearbench.reports.gate import test_line, write_gate
 from klearbench.scoring.baseline import read_score
 from klearbench.scoring.comparable import Mismatch
 from klearbench.scoring.gate import GateOptions
-from klearbench.scoring.measures import METRICS
 from klearbench.scoring.regress import GateResult, read_side, regress
 from klearbench.store import write_atomic
 from klearrl import distributed
@@ -46,10 +45,8 @@ def refuse_unusable_gate(gate: GateConfig | None, suites: Set[str]) -> None:
     """
     if gate is None:
         return
-    known = {*suites, *METRICS}
-    for name in gate.max_drop:
-        if name not in {"", *known, *(f"{suite}:{metric}" for suite in suites for metric in METRICS)}:
-            raise ConfigError(f"evaluation.gate.max_drop: {unknown_name('suite or metric', name, known)}")
+    if unknown := gate_options(gate, tuple(suites)).unknown_drop(suites):
+        raise ConfigError(f"evaluation.gate.max_drop: {unknown}")
     if gate.against in WITHIN_STAGE:
         return
     path = Path(gate.against)

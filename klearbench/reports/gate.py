@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 from klearbench.reports.links import report_link
 from klearbench.reports.markdown import inline, pipe_table
-from klearbench.reports.tables import Table
+from klearbench.reports.tables import Table, signed
 from klearbench.scoring.gate import SuiteGate, Worse
 from klearbench.scoring.measures import METRICS
 from klearbench.scoring.plan import Plan
@@ -89,8 +89,8 @@ def test_line(test: SuiteGate, confidence: float) -> str:
     title = METRICS[test.metric].title.format(k=test.k)
     return (
         f"{test.suite} {title}: {test.base:.1f} -> {test.candidate:.1f} ({test.change:+.1f} {unit},"
-        f" {100 * confidence:g} % interval {_interval(test.interval)}, problems resampled"
-        f" {_interval(test.interval_problems)}): {test.status.replace('_', ' ')} (allowed drop {test.max_drop:g},"
+        f" {100 * confidence:g} % interval {signed(test.interval)}, problems resampled"
+        f" {signed(test.interval_problems)}): {test.status.replace('_', ' ')} (allowed drop {test.max_drop:g},"
         f" {_p(test.p_adjusted)}{ruled_out})"
     )
 
@@ -99,10 +99,6 @@ def _before_after(test: SuiteGate, worse: Worse) -> str:
     if test.unit == "%":
         return f"{worse.base:.0f} -> {worse.candidate:.0f} tokens"
     return f"{worse.base:g}/{worse.base_samples} -> {worse.candidate:g}/{worse.candidate_samples}"
-
-
-def _interval(interval: tuple[float, float] | None) -> str:
-    return "-" if interval is None else f"{interval[0]:+.1f} to {interval[1]:+.1f}"
 
 
 def _p(value: float) -> str:
@@ -168,8 +164,8 @@ def _table(result: GateResult) -> Table:
             f"{test.base:.1f}",
             f"{test.candidate:.1f}",
             f"{test.change:+.1f}{' %' if test.unit == '%' else ''}",
-            _interval(test.interval),
-            _interval(test.interval_problems),
+            signed(test.interval),
+            signed(test.interval_problems),
             f"{test.max_drop:g}",
             "-" if test.shown is None else f"{test.shown:.1f}",
             _p(test.p_adjusted).removeprefix("p ").removeprefix("= "),

@@ -92,11 +92,12 @@ def _pair_row(pair: Paired) -> tuple[str, ...]:
     counts = (sum(c > 0 for c in changes), sum(c < 0 for c in changes), sum(c == 0 for c in changes))
     return (
         *(pair.suite, runs, f"{found.base:.1f}", f"{found.candidate:.1f}", f"{found.change:+.1f}{mark}"),
-        *(_signed(found.interval), _signed(found.interval_problems), *map(str, counts)),
+        *(signed(found.interval), signed(found.interval_problems), *map(str, counts)),
     )
 
 
-def _signed(value: tuple[float, float] | None) -> str:
+def signed(value: tuple[float, float] | None) -> str:
+    """An interval of a change: `-2.2 to +3.9`."""
     return "-" if value is None else f"{value[0]:+.1f} to {value[1]:+.1f}"
 
 

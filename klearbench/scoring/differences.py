@@ -73,13 +73,12 @@ def compare_counts(
         max_drop: the drop in points that is allowed, and the margin of `p_within`.
         confidence: of the two-sided intervals, and 1 - the level at which p-values and `shown` are meant.
     """
-    single = all(c.judged == 1 for c in (*base, *candidate))
+    pairs = Pairs.of(base, candidate) if all(c.judged == 1 for c in (*base, *candidate)) else None
     before, after = mean_share(base), mean_share(candidate)
     z, z1, margin = z_two_sided(confidence), z_one_sided(confidence), max_drop / 100
-    error_at = _paired_error(base, candidate, single)
+    error_at = _paired_error(base, candidate, pairs)
     error = error_at(z)
-    if single:
-        pairs = Pairs.of(base, candidate)
+    if pairs:
         p_value = pairs.exact() if margin == 0 else tail(pairs.score(margin, -0.5))
         p_within = tail(-pairs.score(margin, 0.5))
         shown = _least(lambda m: -pairs.score(m, 0.5) > z1)
@@ -103,7 +102,7 @@ def compare_counts(
         interval_naive=_naive(base, candidate, z),
         p_value=p_value,
         p_within=p_within,
-        shown=None if shown is None else 100 * max(0.0, shown),
+        shown=100 * max(0.0, shown),
     )
 
 
@@ -112,13 +111,12 @@ def tail(z: float) -> float:
     return 0.5 * math.erfc(z / math.sqrt(2))
 
 
-def _paired_error(base: Sequence[Count], candidate: Sequence[Count], single: bool) -> Callable[[float], float]:
+def _paired_error(base: Sequence[Count], candidate: Sequence[Count], pairs: Pairs | None) -> Callable[[float], float]:
     """Quantile -> standard error of the difference of shares, problems fixed, smoothed for it.
 
     With one sample a problem the pairs themselves give it (McNemar): sqrt(differing - net^2 / n) / n.
     """
-    if single:
-        pairs = Pairs.of(base, candidate)
+    if pairs:
         differing, net = pairs.losses + pairs.gains, pairs.losses - pairs.gains
         variance = (differing - net**2 / pairs.n) / pairs.n**2
         return lambda z: math.sqrt(variance + smoothing(base, z))

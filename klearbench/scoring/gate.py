@@ -13,7 +13,7 @@ With greedy decoding (temperature 0) a problem's samples are one sample repeated
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from klearbench.errors import IncompleteError, UsageError, unknown_name
@@ -65,6 +65,14 @@ class GateOptions:
             if name in self.max_drop:
                 return self.max_drop[name]
         return 0.0
+
+    def unknown_drop(self, suites: Collection[str]) -> str:
+        """One line on a name of max_drop that is no suite, metric or SUITE:METRIC of these suites; "" if all are."""
+        known = [*suites, *METRICS]
+        for name in self.max_drop:
+            if name not in {"", *known, *(f"{suite}:{metric}" for suite in suites for metric in METRICS)}:
+                return f"{name}: {unknown_name('suite or metric', name, known)}"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,12 +58,12 @@ def _share(
     return Metric(title, "points", faults, sampled, value, compare, chance)
 
 
-def _length(row: ProblemScore) -> Lengths:
+def length_of(row: ProblemScore) -> Lengths:
     return Lengths(row.sampled, row.tokens, row.tokens_squared)
 
 
 def _compare_lengths(base: Rows, candidate: Rows, max_drop: float, confidence: float) -> Difference:
-    sides = [[_length(row) for row in side] for side in (base, candidate)]
+    sides = [[length_of(row) for row in side] for side in (base, candidate)]
     return compare_means(sides[0], sides[1], max_drop=max_drop, confidence=confidence)
 
 
@@ -74,7 +74,7 @@ METRICS: Mapping[str, Metric] = {
         "judge errors", lambda row: row.judged, lambda row: row.judged + row.judge_errors, faults=True
     ),
     "length": Metric(
-        "mean tokens", "%", True, lambda row: row.sampled, lambda row: _length(row).mean, _compare_lengths
+        "mean tokens", "%", True, lambda row: row.sampled, lambda row: length_of(row).mean, _compare_lengths
     ),
 }
 """Metric -> what it is. Shares are of judged samples; judge errors of all samples that reached a judge."""

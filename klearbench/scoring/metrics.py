@@ -130,20 +130,17 @@ def score_suite(
     failed = {key for key, sample in found.items() if sample.finish_reason is FinishReason.error}
     said = _unique((v for v in verdicts if v.key in wanted and v.key not in failed), "verdict")
     judged = {key: v for key, v in said.items() if v.status is not Status.judge_error}
-    lengths: dict[str, list[int]] = {}
-    for sample in found.values():
-        if sample.key not in failed:
-            lengths.setdefault(sample.problem_id, []).append(sample.completion_tokens)
+    lengths = _lengths(sample for key, sample in found.items() if key not in failed)
     at_limit = [key for key in judged if key in found and found[key].finish_reason is FinishReason.length]
     by_status = Counter(v.status.value for v in said.values())
     judge_errors = by_status[Status.judge_error]
     missing = len(wanted - (said.keys() & found.keys()) - failed)
-    averages = _averages(problem_ids, by_problem(list(said.values())), lengths)
+    rows = _problem_scores(problem_ids, by_problem(list(said.values())), lengths)
     return SuiteScore(
         suite=suite,
         k=k,
         problems=len(problem_ids),
-        **averages,
+        **_averages(rows, by_problem(list(judged.values()))),
         counts={status.value: by_status[status.value] for status in Status},
         judged=len(judged),
         truncated_share=by_status[Status.truncated] / len(judged) if judged else None,
@@ -154,26 +151,36 @@ def score_suite(
         at_limit=len(at_limit),
         limit_but_right=sum(judged[key].status is Status.correct for key in at_limit),
         tokens=_tokens([length for group in lengths.values() for length in group]),
-        groups=score_groups(averages["per_problem"], groups or {}),
+        groups=score_groups(rows, groups or {}),
     )
 
 
-def _averages(
-    problem_ids: Sequence[str], said: Mapping[str, Sequence[Verdict]], lengths: Mapping[str, Sequence[int]]
-) -> dict[str, Any]:
+def _averages(rows: Sequence[ProblemScore], groups: Mapping[str, Sequence[Verdict]]) -> dict[str, Any]:
     """What is averaged over the problems with judged samples, and the counts of every problem."""
-    rows = tuple(_problem_score(problem, said.get(problem, []), lengths.get(problem, [])) for problem in problem_ids)
     counts = [Count(row.right, row.judged) for row in rows if row.judged]
-    groups = {problem: [v for v in group if v.status is not Status.judge_error] for problem, group in said.items()}
     code = any(v.total is not None for group in groups.values() for v in group)
     return {
         "avg": 100 * mean_share(counts) if counts else None,
         "interval": interval_fixed(counts),
         "interval_problems": interval_problems(counts),
         "pass_at_k": _points([pass_at_k(c.judged, c.right, c.judged) for c in counts]),
-        "maj_at_k": None if code else _points([float(maj_at_k(group)) for group in groups.values() if group]),
-        "per_problem": rows,
+        "maj_at_k": None if code else _points([float(maj_at_k(group)) for group in groups.values()]),
+        "per_problem": tuple(rows),
     }
+
+
+def _lengths(samples: Iterable[Sample]) -> dict[str, list[int]]:
+    """Completion tokens of every sample, by problem."""
+    found: dict[str, list[int]] = {}
+    for sample in samples:
+        found.setdefault(sample.problem_id, []).append(sample.completion_tokens)
+    return found
+
+
+def _problem_scores(
+    problem_ids: Sequence[str], said: Mapping[str, Sequence[Verdict]], lengths: Mapping[str, Sequence[int]]
+) -> list[ProblemScore]:
+    return [_problem_score(problem, said.get(problem, []), lengths.get(problem, [])) for problem in problem_ids]
 
 
 R = TypeVar("R", Sample, Verdict)

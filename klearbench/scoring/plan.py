@@ -18,7 +18,7 @@ from klearbench.errors import IncompleteError, UsageError
 from klearbench.scoring.comparable import chosen_suites
 from klearbench.scoring.gate import GateOptions
 from klearbench.scoring.groups import ProblemScore
-from klearbench.scoring.measures import METRICS
+from klearbench.scoring.measures import METRICS, length_of
 from klearbench.scoring.metrics import EvalRun
 
 MOST_SAMPLES = 65536
@@ -146,17 +146,11 @@ def _shares(rows: list[ProblemScore], name: str, z: float) -> tuple[Error, float
 
 def _lengths(rows: list[ProblemScore], z: float) -> tuple[Error, float, bool]:
     """Error of the ratio of two mean lengths, in percent; the scatter of a sample over the mean length."""
-    mean = fmean(row.tokens / row.sampled for row in rows)
-    within = [
-        max(0.0, row.tokens_squared - row.tokens**2 / row.sampled) / (row.sampled - 1)
-        for row in rows
-        if row.sampled > 1
-    ]
-    if within:
-        scatter = math.sqrt(fmean(within)) / mean if mean else 0.0
-    else:
-        spread = fmean((row.tokens - mean) ** 2 for row in rows)
-        scatter = math.sqrt(spread) / mean if mean else 0.0
+    lengths = [length_of(row) for row in rows]
+    mean = fmean(length.mean for length in lengths)
+    within = [length.scatter_squared for length in lengths if length.samples > 1]
+    spread = fmean(within) if within else fmean((length.mean - mean) ** 2 for length in lengths)
+    scatter = math.sqrt(spread) / mean if mean else 0.0
 
     def error(k: float, rise: float) -> float:
         ratio = 1 + rise / 100

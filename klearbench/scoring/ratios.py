@@ -27,10 +27,14 @@ class Lengths(NamedTuple):
         return self.total / self.samples
 
     @property
+    def scatter_squared(self) -> float:
+        """Variance of one sample's length; needs two samples."""
+        return max(0.0, self.squares - self.total**2 / self.samples) / (self.samples - 1)
+
+    @property
     def error_squared(self) -> float:
         """Variance of the mean; needs two samples."""
-        spread = max(0.0, self.squares - self.total**2 / self.samples) / (self.samples - 1)
-        return spread / self.samples
+        return self.scatter_squared / self.samples
 
 
 class _Moments(NamedTuple):

@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from klearbench.errors import EXIT_GATE_FAILED, EXIT_INCOMPLETE, EXIT_OK, DataError, IncompleteError, UsageError
+from klearbench.errors import (
+    EXIT_GATE_FAILED,
+    EXIT_INCOMPLETE,
+    EXIT_OK,
+    EXIT_USAGE,
+    DataError,
+    IncompleteError,
+    UsageError,
+)
 from klearbench.scoring.baseline import is_baseline, read_baseline
 from klearbench.scoring.comparable import Mismatch, chosen_suites, first_mismatch, greedy, notes
 from klearbench.scoring.gate import GateOptions, SuiteGate, SuitePair, decide
@@ -22,7 +30,7 @@ EXIT_CODES = {
     "regressed": EXIT_GATE_FAILED,
     "not_comparable": EXIT_INCOMPLETE,
     "not_enough_data": EXIT_INCOMPLETE,
-    "error": 2,
+    "error": EXIT_USAGE,
 }
 """A gate's status -> the command's exit code."""
 

@@ -74,13 +74,13 @@ def variance_fixed(counts: Sequence[Count]) -> float:
     n = len(counts)
     repeated = [c for c in counts if c.judged > 1]
     if len(repeated) == n:
-        return sum(_within(c) / c.judged for c in counts) / n**2
+        return sum(within(c) / c.judged for c in counts) / n**2
     between = [c.share for c in counts]
-    usual = fmean(map(_within, repeated)) if repeated else variance(between) if n > 1 else 0.0
-    return sum((_within(c) if c.judged > 1 else usual) / c.judged for c in counts) / n**2
+    usual = fmean(map(within, repeated)) if repeated else variance(between) if n > 1 else 0.0
+    return sum((within(c) if c.judged > 1 else usual) / c.judged for c in counts) / n**2
 
 
-def _within(count: Count) -> float:
+def within(count: Count) -> float:
     """The unbiased estimate of p (1 - p) of one problem."""
     right, judged = count
     return right * (judged - right) / (judged * (judged - 1))

@@ -9,7 +9,7 @@ from gate_tools import klearbench, write_run
 
 np = pytest.importorskip("numpy")
 
-from benchmarks import gate_errors as sim  # noqa: E402  (it needs numpy)
+from benchmarks import gate_cells as sim  # noqa: E402  (it needs numpy)
 
 NULL = {cell.name: cell for cell in sim.null_cells()}
 PAIRS = 600
