@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from browser import Browser, chromium
+from browser import Browser
 from browser import Page as Tab
 from report_tab import as_written, ask, found, open_sample, ready, rows
 from report_tools import problem, write_eval
@@ -25,12 +25,6 @@ MATH = (
 PROGRAM = "def f(x):\n    return '<b>' + str(x)  # $x$ and **y**\n"
 CODE = f"We use $O(n)$.\n\n```python\n{PROGRAM}```\n\n```c++\nint main() {{ return 0; }}\n```\nand ```\nno end"
 DETAIL = r"test 3 of 9: line 2: expected '4', got '5' (input '3\n1 2 3\n') [local-0]"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory) -> Iterator[Browser]:
-    with chromium(tmp_path_factory.mktemp("profile")) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from browser import Browser, chromium
+from browser import Browser
 from browser import Page as Tab
 from report_tab import as_written, ask, found, ready, rows
 from report_tools import problem, write_eval
@@ -43,12 +43,6 @@ def completion(run: str, suite: str, problem_id: str, index: int) -> str:
 
 def samples(run: str, suite: str, ids: tuple[str, ...], k: int) -> list[tuple]:
     return [(i, j, "wrong_answer", completion(run, suite, i, j), str(j)) for i in ids for j in range(k)]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory) -> Iterator[Browser]:
-    with chromium(tmp_path_factory.mktemp("profile")) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
