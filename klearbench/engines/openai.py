@@ -160,6 +160,7 @@ class _Background:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
         self._ended = asyncio.Event()
+        self._running: set[asyncio.Task[Any]] = set()
         self._loop: Future[asyncio.AbstractEventLoop] = Future()
         self._thread = threading.Thread(target=self._run, name="openai", daemon=True)
 
@@ -173,14 +174,24 @@ class _Background:
         async with self._calls.client:
             self._loop.set_result(asyncio.get_running_loop())
             await self._ended.wait()
-            others = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in others:
+            # Calls alone: a call gives up the tasks that it started, which leaves no coroutine behind that never ran.
+            calls = set(self._running)
+            for task in calls:
                 task.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
+            await asyncio.gather(*calls, return_exceptions=True)
 
     def start(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         """Run a coroutine there."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop.result())
+        return asyncio.run_coroutine_threadsafe(self._noted(coroutine), self._loop.result())
+
+    async def _noted(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        self._running.add(task)
+        try:
+            return await coroutine
+        finally:
+            self._running.discard(task)
 
     def __enter__(self) -> Self:
         self._thread.start()
